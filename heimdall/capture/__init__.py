@@ -1,8 +1,8 @@
 """Where frames come from: cameras, files and streams, read on a thread of their own."""
 
 from heimdall.capture.kinds import SOURCES
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.capture.readers import Reader
 from heimdall.capture.source import Frame, Source, open_source
 
-__all__ = ["SOURCES", "Camera", "Frame", "Pose", "Reader", "Source", "open_source"]
+__all__ = ["SOURCES", "Camera", "Frame", "Motion", "Pose", "Reader", "Source", "open_source"]

@@ -8,10 +8,13 @@ camera.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import cv2
 import numpy as np
+
+from heimdall.errors import ConfigError
 
 GUESSED_DEGREES = 60.0  # across a picture of 4:3, if not calibrated: webcams have 55-70
 
@@ -61,11 +64,33 @@ class Pose:
         return Pose(self.rotation @ first.rotation, moved)
 
 
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """What a camera's sensors say of the moment of a picture, in its axes (x right, y down, z into
+    the picture): ``down`` (3,), where gravity pulls, of any length. Raises ConfigError for what is
+    no direction."""
+
+    down: np.ndarray | Sequence[float]
+
+    def __post_init__(self) -> None:
+        try:
+            down = np.array(self.down, np.float64)
+            length = float(np.linalg.norm(down))
+        except (TypeError, ValueError):
+            down, length = np.empty(0), 0.0
+        if down.shape != (3,) or not 0 < length < np.inf:
+            raise ConfigError(
+                f"gravity {self.down!r}: give where it pulls as three finite numbers, not all 0, "
+                "along x to the right, y down and z into the picture"
+            )
+        object.__setattr__(self, "down", down / length)
+
+
 @dataclass(frozen=True)
 class Camera:
     """Intrinsics of a picture ``width`` x ``height``: focal lengths and centre in pixels, and
     OpenCV's ``distortion`` (k1, k2, p1, p2, k3); with the ``pose``, where that is known.
-    ``guessed``: it was not calibrated."""
+    ``guessed``: it was not calibrated. ``motion``: what its sensors say; None: nothing."""
 
     width: int
     height: int
@@ -76,6 +101,7 @@ class Camera:
     distortion: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
     pose: Pose | None = None
     guessed: bool = False
+    motion: Motion | None = None
 
     @classmethod
     def guess(cls, width: int, height: int) -> Camera:
@@ -117,6 +143,10 @@ class Camera:
             cx=(self.cx + 0.5) * x - 0.5,
             cy=(self.cy + 0.5) * y - 0.5,
         )
+
+    def sensing(self, motion: Motion | None) -> Camera:
+        """This camera at another moment, of which its sensors say that."""
+        return replace(self, motion=motion)
 
     def zoomed(self, times: float) -> Camera:
         """This camera with a focal length that many times longer."""

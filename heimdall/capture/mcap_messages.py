@@ -9,14 +9,18 @@ from __future__ import annotations
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from heimdall.capture.lens import Camera
+import numpy as np
+
+from heimdall.capture.lens import Camera, Motion
 from heimdall.errors import ConfigError
 
 PICTURES = "/camera/image"
 CAMERAS = "/camera/calibration"
+MOTION = "/camera/motion"  # JSON, before the picture that it is of
 RUN = "/heimdall/run"  # once, first: the app, and what the coordinator was made of
 DECISIONS = "/heimdall/decisions"
 RESULTS = "/heimdall/results"
@@ -98,6 +102,16 @@ def read_camera(data: bytes) -> Camera:
     fx, _, cx, _, fy, cy = k[:6]
     guessed = message.frame_id == _GUESSED
     return Camera(message.width, message.height, fx, fy, cx, cy, tuple(bent), guessed=guessed)
+
+
+def motion_data(motion: Motion) -> dict[str, Any]:
+    """What sensors said, as JSON data."""
+    return {"down": np.asarray(motion.down).tolist()}
+
+
+def read_motion(data: Mapping[str, Any]) -> Motion:
+    """What sensors said. Raises ConfigError where that makes no sense."""
+    return Motion(data.get("down"))  # type: ignore[arg-type] # it looks
 
 
 def schema_bytes(name: str) -> bytes:

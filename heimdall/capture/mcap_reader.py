@@ -18,7 +18,7 @@ import cv2
 import numpy as np
 
 from heimdall.capture import mcap_messages as messages
-from heimdall.capture.lens import Camera
+from heimdall.capture.lens import Camera, Motion
 from heimdall.errors import ConfigError, DeviceError
 
 log = logging.getLogger(__name__)
@@ -177,6 +177,7 @@ class McapReader:
 def _pictures(path: Path) -> Generator[_Picture]:
     topic: str | None = None
     camera: Camera | None = None
+    motion: Motion | None = None
     inputs: list[dict[str, Any]] = []
     last: _Picture | None = None
     for message in read_messages(path):
@@ -184,10 +185,13 @@ def _pictures(path: Path) -> Generator[_Picture]:
             topic = message.topic  # the first camera, of several
             if last is not None:
                 yield last
-            last = _Picture(messages.read_image(message.data), camera, tuple(inputs))
-            inputs = []
+            by = camera.sensing(motion) if camera is not None else None
+            last = _Picture(messages.read_image(message.data), by, tuple(inputs))
+            inputs, motion = [], None
         elif message.schema == messages.CAMERA_SCHEMA:
             camera = messages.read_camera(message.data)
+        elif message.topic == messages.MOTION:
+            motion = messages.read_motion(as_json(message))
         elif message.topic == messages.INPUTS:
             inputs.append(as_json(message))
     if last is not None:  # what was done after it has no other picture to come with

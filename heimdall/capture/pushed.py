@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from heimdall.capture.lens import Camera
+from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.pictures import check_picture
 from heimdall.capture.source import Frame
 from heimdall.errors import ConfigError
@@ -43,10 +44,15 @@ class PushedSource:
         return self._frame.sequence == 0
 
     def push(
-        self, image: np.ndarray, captured_ns: int | None = None, camera: Camera | None = None
+        self,
+        image: np.ndarray,
+        captured_ns: int | None = None,
+        camera: Camera | None = None,
+        motion: Motion | None = None,
     ) -> Frame:
         """A new frame: BGR uint8 (h, w, 3), not to be written to any more. ``captured_ns``: when it
         was taken (``time.perf_counter_ns``); None: now. ``camera``: what took it; None: a guess.
+        ``motion``: what its sensors said then.
 
         Raises ConfigError for anything else, and for a frame older than the last.
         """
@@ -64,6 +70,8 @@ class PushedSource:
             captured_ns,
             camera,  # type: ignore[arg-type]
         )
+        if motion is not None:
+            frame = replace(frame, camera=frame.camera.sensing(motion))
         if self.observe is not None:
             self.observe(frame)
         self._frame = frame

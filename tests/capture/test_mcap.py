@@ -13,7 +13,7 @@ import pytest
 
 from heimdall.capture import Frame, open_source
 from heimdall.capture import mcap_messages as messages
-from heimdall.capture.lens import Camera
+from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.mcap_reader import McapReader, as_json, read_messages
 from heimdall.capture.mcap_writer import McapWriter
 from heimdall.errors import ConfigError, DeviceError
@@ -48,6 +48,25 @@ def keep(path: Path, *, lossless: bool = True, pictures: int = len(TIMES_MS)) ->
     writer.close()
     assert (writer.written, writer.dropped) == (pictures, 0)
     return path
+
+
+def test_what_sensors_said_of_a_picture_comes_with_it_again(tmp_path):
+    writer, began_ns = McapWriter(tmp_path / "a.mcap", lossless=True), time.perf_counter_ns()
+    said = [Motion(np.array(each)) if each else None for each in ((0, 1, 0.5), None, (1, 0, 0))]
+    for number, each in enumerate(said):
+        at_ns = began_ns + number * MS
+        writer.frame(Frame(picture(number), number, at_ns, CAMERA.sensing(each)))
+    writer.close()
+    kinds = [each.topic for each in read_messages(tmp_path / "a.mcap")]
+    assert kinds.count(messages.CAMERAS) == 1
+    with closing(McapReader(tmp_path / "a.mcap")) as reader:
+        for each in said:
+            reader.read()
+            assert replace(reader.camera, motion=None) == CAMERA
+            if each is None:
+                assert reader.camera.motion is None
+            else:
+                assert reader.camera.motion.down == pytest.approx(each.down)
 
 
 def played(path: Path) -> list[np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heimdall.capture import Frame
+from heimdall.capture import Camera, Frame, Motion
 from heimdall.capture.pushed import PushedSource
 from heimdall.errors import ConfigError
 
@@ -77,3 +77,17 @@ def test_what_is_no_picture_is_refused(image):
     with pytest.raises(ConfigError, match="BGR uint8"):
         source.push(image)
     assert source.empty
+
+
+def test_a_frame_has_the_camera_and_the_sensors_that_were_pushed_with_it():
+    source = PushedSource((64, 48))
+    image = np.zeros((48, 64, 3), np.uint8)
+    bare = source.push(image).camera
+    assert (bare.guessed, bare.motion) == (True, None)
+    sensed = source.push(image, motion=Motion((0, 2, 0))).camera
+    assert sensed.guessed
+    assert sensed.motion.down == pytest.approx([0, 1, 0])
+    known = Camera(64, 48, 50.0, 50.0, 31.5, 23.5)
+    both = source.push(image, camera=known, motion=Motion((0, 0, 1))).camera
+    assert (both.fx, both.guessed) == (50.0, False)
+    assert both.motion.down == pytest.approx([0, 0, 1])

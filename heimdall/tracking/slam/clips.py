@@ -5,19 +5,21 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.pose.clips import poses
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 
 
-def room_poses(source: str, camera: Camera | None, *, most: int | None = None) -> dict[str, Any]:
+def room_poses(
+    source: str, camera: Camera | None, *, most: int | None = None, gravity: Motion | None = None
+) -> dict[str, Any]:
     """The result of `heimdall pose --world`, as its JSON has it. ``camera``: None is what is known
-    of the source, or a guess.
+    of the source, or a guess. ``gravity``: as the camera was held when it began.
 
     The mapper works between frames: so the same frames give the same poses, and times are of both.
     """
-    with closing(RoomTracker(Mapper())) as tracker:
+    with closing(RoomTracker(Mapper(), gravity=gravity)) as tracker:
         found = poses(source, camera, tracker, most=most, also=lambda: _also(tracker.reason))
         planes = tracker.map.planes.planes
         rows = [plane_row(each.pose, each.size, each.kind) for each in planes]

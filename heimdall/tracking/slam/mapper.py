@@ -349,7 +349,7 @@ class Mapper:
         overhead = -np.mean([each.pose.rotation[1] for each in keyframes], axis=0)
         seen_from = centres[ids] / count[ids, None]
         return self._finder.look(
-            points.position[ids], ids, points.spread[ids], seen_from, overhead=overhead
+            points.position[ids], ids, points.spread[ids], seen_from, self._map.up, overhead
         )
 
     def _thin(self) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:

@@ -145,6 +145,18 @@ class Map:
         each.pose, each.depth, each.scale = pose, each.depth / scale, each.scale * scale
         points.hang(own, pose)
 
+    @property
+    def up(self) -> np.ndarray | None:
+        """Where is up (3,), by what sensors said of keyframes; None where they said nothing."""
+        downs = [
+            each.pose.rotation.T @ np.asarray(each.picture.lens.motion.down)
+            for each in self.keyframes.values()
+            if each.picture.lens.motion is not None
+        ]
+        up = -np.sum(downs, axis=0) if downs else np.zeros(3)
+        length = float(np.linalg.norm(up))
+        return up / length if length > len(downs) / 2 else None  # else they contradict each other
+
     def placed(self) -> np.ndarray:
         """Ids of all points that have a place."""
         return np.flatnonzero(self.points.spread < KNOWN)

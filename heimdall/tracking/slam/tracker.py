@@ -12,12 +12,13 @@ import math
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
 from heimdall.tracking.slam import vague
 from heimdall.tracking.slam.begin import Beginning
 from heimdall.tracking.slam.follow import corners, follow, spread_out
+from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.lens import zoomed
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import (
@@ -62,13 +63,18 @@ LIT = (0.5, 2.0)
 
 class RoomTracker:
     """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose.
-    ``known``: a map to find the camera in; if it is not found there, a new one begins."""
+    ``known``: a map to find the camera in; if it is not found there, a new one begins.
+    ``gravity``: what the camera's sensors would say when a map begins, if it had any."""
 
     def __init__(
-        self, mapper: Mapper | MappingProcess | None = None, known: Map | None = None
+        self,
+        mapper: Mapper | MappingProcess | None = None,
+        known: Map | None = None,
+        gravity: Motion | None = None,
     ) -> None:
         self.reason = INITIALIZING
         self._mapper = mapper if mapper is not None else MappingProcess()
+        self._gravity = gravity
         self.forget()
         self._stranger = ""  # why the map that was known is none of this room
         self._expected_map = known
@@ -144,6 +150,8 @@ class RoomTracker:
                 self._start = None
             return None
         first, now = started.first, started.now
+        if first.picture.lens.motion is None:
+            first.picture.lens = first.picture.lens.sensing(self._gravity)
         self._next_id = len(started.points)
         for each in (first, now):
             self.map.add(each)
@@ -155,6 +163,7 @@ class RoomTracker:
         points.hung(ids, first.pose)
         self._pose, self._step, self._lost, self._stranger = now.pose, None, 0, ""
         self._references = [now]
+        self.map.planes = Planes(up=self.map.up)
         self._receive(self._mapper.begin(self.map))
         fit = self._look(picture, self._pose)
         self._age = 0

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.model import POINTS, Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.picture import Picture
@@ -78,7 +78,8 @@ def of_map(known: Map) -> Message:
             [each.number, each.depth, each.scale, _lens(each.picture.lens)]
         )
         message.arrays |= _named(each.number, pose=_flat(each.pose), grey=each.picture.grey,
-                                 ids=each.ids, pixels=each.pixels)  # fmt: skip
+                                 ids=each.ids, pixels=each.pixels,
+                                 **_down(each.picture.lens))  # fmt: skip
     message.arrays |= {name: getattr(known.points, name) for name in POINTS}
     _add_planes(message, known.planes)
     return message
@@ -88,7 +89,7 @@ def to_map(message: Message) -> Map:
     """The map that ``of_map`` told."""
     known, arrays = Map(), message.arrays
     for number, depth, scale, lens in message.words["keyframes"]:
-        picture = Picture(arrays[f"grey {number}"], _camera(lens))
+        picture = Picture(arrays[f"grey {number}"], _camera(lens, arrays.get(f"down {number}")))
         ids, pixels = arrays[f"ids {number}"], arrays[f"pixels {number}"]
         each = Keyframe(number, picture, _pose(arrays[f"pose {number}"]), ids, pixels, pixels)
         each.observe(ids, pixels)
@@ -107,14 +108,17 @@ def of_keyframe(new: NewKeyframe) -> Message:
     names = ("ids", "pixels", "fresh", "inverse", "spread")
     arrays = {name: getattr(new, name) for name in names}
     return Message(
-        "keyframe", words, arrays | {"pose": _flat(new.relative), "grey": new.picture.grey}
+        "keyframe",
+        words,
+        arrays | {"pose": _flat(new.relative), "grey": new.picture.grey} | _down(new.picture.lens),
     )
 
 
 def to_keyframe(message: Message) -> NewKeyframe:
     """The keyframe that ``of_keyframe`` told."""
     words, arrays = message.words, message.arrays
-    picture, pose = Picture(arrays["grey"], _camera(words["lens"])), _pose(arrays["pose"])
+    lens, pose = _camera(words["lens"], arrays.get("down")), _pose(arrays["pose"])
+    picture = Picture(arrays["grey"], lens)
     rest = {name: arrays[name] for name in ("ids", "pixels", "fresh", "inverse", "spread")}
     return NewKeyframe(
         words["number"], picture, words["reference"], pose, **rest, scale=words["scale"]
@@ -194,6 +198,11 @@ def _lens(lens: Camera) -> list[Any]:
     return [getattr(lens, name) for name in LENS]
 
 
-def _camera(lens: list[Any]) -> Camera:
+def _down(lens: Camera) -> dict[str, np.ndarray]:
+    return {"down": np.asarray(lens.motion.down)} if lens.motion is not None else {}
+
+
+def _camera(lens: list[Any], down: np.ndarray | None) -> Camera:
     named = dict(zip(LENS, lens, strict=True))
-    return Camera(**{**named, "distortion": tuple(named["distortion"])})
+    motion = Motion(down) if down is not None else None
+    return Camera(**{**named, "distortion": tuple(named["distortion"])}, motion=motion)

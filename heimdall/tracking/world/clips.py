@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.pose import PoseTracker
 from heimdall.tracking.pose.clips import poses
 from heimdall.tracking.pose.tracker import LOST
@@ -58,11 +58,17 @@ class _InMetres:
 
 
 def carried_poses(
-    source: str, camera: Camera | None, targets: PoseTracker, *, most: int | None = None
+    source: str,
+    camera: Camera | None,
+    targets: PoseTracker,
+    *,
+    most: int | None = None,
+    gravity: Motion | None = None,
 ) -> dict[str, Any]:
     """The result of `heimdall pose --world` with ``targets``, as its JSON has it: in metres, and in
-    their axes. ``camera``: None is what is known of the source, or a guess."""
-    with closing(Locator(RoomTracker(Mapper()))) as room:
+    their axes. ``camera``: None is what is known of the source, or a guess. ``gravity``: as
+    the camera was held when it began."""
+    with closing(Locator(RoomTracker(Mapper(), gravity=gravity))) as room:
         tracker = _InMetres(Carried(targets, room))
         found = poses(source, camera, tracker, most=most, also=tracker.also)
         return found | {"metres": True, "planes": tracker.planes()}

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import KNOWN, Map, away, carried
@@ -154,12 +154,12 @@ class Locator:
         self._tracker.close()
 
 
-def room_tracker(known: Map | None = None) -> RoomFollowing:
+def room_tracker(known: Map | None = None, gravity: Motion | None = None) -> RoomFollowing:
     """With its process on the way: the camera moves out of the first map's sight while that
-    starts. ``known``: a map to begin with."""
+    starts. ``known``: a map to begin with. ``gravity``: as the camera is held when one begins."""
     from heimdall.tracking.slam.tracker import RoomTracker  # most worlds of targets need none
     from heimdall.tracking.slam.worker import MappingProcess
 
     mapper = MappingProcess()
     mapper.warm()
-    return RoomTracker(mapper, known)
+    return RoomTracker(mapper, known, gravity)

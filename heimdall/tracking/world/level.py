@@ -1,8 +1,8 @@
 """The setting of a room without targets: z up, the origin on what content stands on.
 
 Until a plane below it is found, the room's middle is taken to be a metre away, and the camera to
-look down a little; then the plane is level, and the camera began so high above it as is known, or
-guessed.
+look down a little, unless its sensors say where down is; then the plane is level, and the camera
+began so high above it as is known, or guessed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def guessed(layout: Layout) -> Setting | None:
         return None
     first, depth = layout.keyframes[min(layout.keyframes)]
     lean = np.radians(surface.PITCH)
-    up = first.rotation.T @ np.array([0.0, -np.cos(lean), -np.sin(lean)])
+    up = layout.planes.up  # by sensors
+    if up is None:
+        up = first.rotation.T @ np.array([0.0, -np.cos(lean), -np.sin(lean)])
     middle = first.to_world(np.array([0.0, 0.0, depth]))
     return _setting(FIRST_M / depth, up, first.rotation[0], middle, None)
 

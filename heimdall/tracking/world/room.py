@@ -9,15 +9,16 @@ from weakref import WeakSet
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.lens import Camera, Pose
 from heimdall.errors import AppError
-from heimdall.tracking.slam.found import FoundPlane, changed
+from heimdall.tracking.slam.found import HORIZONTAL, FoundPlane, changed
 from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world import level, surface
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
 from heimdall.tracking.world.room_file import RoomMap
-from heimdall.tracking.world.setting import GUESS, HEIGHT, TARGET, USER, Setting
+from heimdall.tracking.world.setting import GUESS, HEIGHT, TARGET, THING, USER, Setting
+from heimdall.tracking.world.things import SHOWS, Things, height_of
 
 UP = np.array([0.0, 0.0, 1.0])
 ORIGIN = on_target(Pose(np.eye(3), np.zeros(3)))
@@ -50,7 +51,8 @@ class Room:
         self._height_m, self._ground, self._kept = height_m, ground, known
         self._layout: Layout | None = None
         self._setting = given
-        self._times = 1.0  # the guess of the height is
+        self._times, self._said = 1.0, USER  # the guess of the height is, as that says
+        self._things = Things()
         self._known: dict[int, _Known] = {}
         self._instant: WeakSet[Hung] = WeakSet()
 
@@ -125,9 +127,40 @@ class Room:
             raise AppError(f"scale_by(): the {source} says the metres of this room already")
         if self._layout is None or self._setting is None:
             raise AppError("scale_by() needs a room that is tracked: ask world.tracked before")
-        self._times *= factor
-        self._setting, self._known = self._setting.larger(factor), {}
-        self._learn(self._layout, self._setting)
+        self._enlarge(self._layout, self._setting, factor, USER)
+
+    def size(
+        self, box: tuple[float, float, float, float], camera: Camera, height_m: float, spread: float
+    ) -> None:
+        """Something upright of a known height is seen. It counts where it stands on a level plane,
+        and nothing better says the metres."""
+        layout, now = self._layout, self._setting
+        if layout is None or now is None or self.scale_source not in (GUESS, THING):
+            return
+        assert camera.pose is not None
+        left, _, right, bottom = box
+        foot = camera.rays(np.array([[(left + right) / 2, bottom]]))[0]
+        level_ = [each for each in self.found if each.kind == HORIZONTAL]
+        met = nearest(level_, camera.pose.position, camera.pose.rotation.T @ foot)
+        tall = height_of(box, camera, met.point) if met is not None else 0.0
+        if tall <= 0:
+            return
+        self._things.add(now.metres * height_m / tall, spread)
+        found = self._things.length
+        if found is not None and abs(found.metres / now.metres - 1) > SHOWS:
+            self._enlarge(layout, now, found.metres / now.metres, THING)
+
+    @property
+    def scale_spread(self) -> float | None:
+        """The relative standard deviation of metres by things; None where something else says
+        them."""
+        found = self._things.length if self.scale_source == THING else None
+        return found.spread if found is not None else None
+
+    def _enlarge(self, layout: Layout, now: Setting, factor: float, source: str) -> None:
+        self._times, self._said = self._times * factor, source
+        self._setting, self._known = now.larger(factor, source), {}
+        self._learn(layout, self._setting)
         self._late = list(self.found)
 
     # --- the map ----------------------------------------------------------------------------
@@ -161,6 +194,7 @@ class Room:
         self._layout = layout
         if other:
             self._setting, self._known, self.found, self._times = None, {}, [], 1.0
+            self._things = Things()
             if self._kept is not None and self._kept.map is layout.map:
                 self._setting = self._kept.setting
                 self._begin(layout)
@@ -191,7 +225,7 @@ class Room:
             self.found = []
 
     def _scaled(self, found: Setting) -> Setting:
-        return found if self._times == 1 else found.larger(self._times)
+        return found if self._times == 1 else found.larger(self._times, self._said)
 
     def _begin(self, layout: Layout) -> None:
         """The origin of a new setting is a place like others."""

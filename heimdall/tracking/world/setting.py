@@ -13,9 +13,9 @@ import numpy as np
 from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.found import FoundPlane
 
-TARGET, HEIGHT, USER, GUESS = "marker", "camera height", "user", "guess"  # what says the metres
+TARGET, HEIGHT, USER, GUESS, THING = "marker", "camera height", "user", "guess", "thing"
 
-SOURCES = (TARGET, HEIGHT, USER, GUESS)
+SOURCES = (TARGET, HEIGHT, USER, GUESS, THING)  # what says the metres
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class Setting:
     on: FoundPlane | None = None
     source: str = GUESS
 
-    def larger(self, factor: float) -> Setting:
-        """All of the world so many times as large about its origin, as the user says."""
-        return replace(self, metres=factor * self.metres, move=factor * self.move, source=USER)
+    def larger(self, factor: float, source: str = USER) -> Setting:
+        """All of the world so many times as large about its origin, as ``source`` says."""
+        return replace(self, metres=factor * self.metres, move=factor * self.move, source=source)
 
     def camera(self, pose: Pose) -> Pose:
         """World to camera, from map to camera."""

@@ -12,14 +12,14 @@ where the camera looked first, on the plane that was found there.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.errors import AppError, ConfigError, HeimdallError
 from heimdall.tracking.pose import Board, ImageTarget, Marker, PoseTracker, Views
 from heimdall.tracking.pose.targets import Target
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Box = tuple[float, float, float, float]
 NOT_YET = Located(0, LOST, None)
 STILL = Pose(np.eye(3), np.zeros(3))
 GONE_MS, BACK_MS = 500.0, 200.0  # content fades so long when the pose is lost, and comes back
@@ -62,7 +63,9 @@ class World:
     ``ground``: whether the plane that the first target lies in, or the level one of a room, goes
     on around it, as a table does. ``camera_height_m``: how high above that plane the camera of a
     room begins, by which its metres are right; None: they are a guess. ``room``: track the room
-    around targets, too, for where they are out of sight; until one was seen, metres are a guess."""
+    around targets, too, for where they are out of sight; until one was seen, metres are a guess.
+    ``gravity``: where down is as the camera is held when a room begins, (0, 1, 0) for one held
+    level: x right, y down, z into the picture; frames' own ``Camera.motion`` says it better."""
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class World:
         ground: bool = True,
         camera_height_m: float | None = None,
         room: bool = False,
+        gravity: np.ndarray | Sequence[float] | None = None,
     ) -> None:
         for each in targets:
             if not isinstance(each, Marker | Board | ImageTarget):
@@ -86,7 +90,10 @@ class World:
             )
         if camera_height_m is not None and not 0 < camera_height_m < np.inf:
             raise ConfigError(f"camera_height_m={camera_height_m}: give metres above 0")
+        if gravity is not None and targets and not room:
+            raise ConfigError("gravity is for a room: a world of targets alone has their axes")
         self.targets, self.ground, self._with_room = targets, ground, room
+        self._gravity = Motion(gravity) if gravity is not None else None
         self._map, self._remember, self._height_m = map, remember, camera_height_m
         self.planes: list[Plane] = []  # what there is besides, for rays to meet
         self.changed: list[Plane] = []  # planes found, or changed, with the picture being drawn
@@ -112,6 +119,7 @@ class World:
             ground=self.ground,
             camera_height_m=self._height_m,
             room=self._with_room,
+            gravity=self._gravity.down if self._gravity is not None else None,
         )
 
     # --- what an app asks ---------------------------------------------------------------------
@@ -144,7 +152,8 @@ class World:
 
     @property
     def scale_source(self) -> str:
-        """What says the metres: ``marker`` (any target), ``camera height``, ``user``; ``guess``."""
+        """What says the metres: ``marker`` (any target), ``camera height``, ``user``, ``thing``;
+        ``guess``."""
         if self._room is not None:
             return self._room.scale_source
         return TARGET if self.targets else GUESS
@@ -155,6 +164,24 @@ class World:
         if self._room is None:
             raise AppError("scale_by() is for a room whose metres are a guess")
         self._room.scale_by(factor)
+
+    def size(self, box: Box, height_m: float, spread: float = 0.15) -> None:
+        """What fills ``box`` (left, top, right, bottom) of the picture being drawn stands upright
+        and is ``height_m`` tall, as such things are but for a relative standard deviation of
+        ``spread``. Where nothing better says a room's metres, they follow from several such looks
+        at things on level planes: ``scale_source`` is ``thing`` then. Raises AppError for what is
+        no height, or no box."""
+        numbers = np.array([*box, height_m, spread], np.float64)
+        if len(numbers) != 6 or not np.isfinite(numbers).all() or min(height_m, spread) <= 0:
+            raise AppError(f"size({box}, {height_m}, {spread}): give a box, and numbers above 0")
+        if self._room is not None and self._camera is not None and self.tracked:
+            self._room.size(box, self._camera, height_m, spread)
+
+    @property
+    def scale_spread(self) -> float | None:
+        """By how much the metres may be wrong, a relative standard deviation, where things say
+        them; None where something else does."""
+        return self._room.scale_spread if self._room is not None else None
 
     @property
     def found(self) -> list[Plane]:
@@ -303,7 +330,7 @@ class World:
         if self._with_room or not self.targets:
             self._room = self._empty_room()
             known = self._kept.map if self._kept is not None else None
-            self._locator = Locator(following or room_tracker(known))
+            self._locator = Locator(following or room_tracker(known, self._gravity))
             tracker = Carried(targets, self._locator) if self.targets else self._locator
         self._thread = PoseThread(tracker)
 

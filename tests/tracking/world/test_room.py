@@ -278,6 +278,65 @@ def test_a_guess_is_put_right_by_the_user_and_stays_so(run):
     assert world.pose.position[2] == pytest.approx(0.75 / HEIGHT * (HEIGHT + 0.05), rel=0.01)
 
 
+def tall(foot, height, pose=FIRST, wide=0.06):
+    """The box around something upright in the picture."""
+    ends = np.array([foot, np.add(foot, (0, 0, height))], float)
+    (x, bottom), (_, top) = LENS.pixels(pose.to_camera(ends))
+    return float(x) - 200 * wide, float(top), float(x) + 200 * wide, float(bottom)
+
+
+FEET = [(x, y, 0.0) for x in (-0.2, 0.0, 0.2) for y in (-0.1, 0.1, 0.3)]
+
+
+def test_things_of_known_height_say_the_metres_and_how_well(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    anchor = world.anchor(world.hit(*pixel((0.2, 0.1, 0))))
+    seen = anchor.at
+    for number, foot in enumerate(FEET):
+        assert world.scale_source == ("guess" if number < 8 else "thing")
+        world.size(tall(foot, 0.25), 0.25, spread=0.1)
+    assert (world.scale_source, world.scale_known) == ("thing", True)
+    assert world.scale_spread == pytest.approx(0.1, abs=0.02)
+    a.show()
+    assert world.pose.position[2] == pytest.approx(HEIGHT, rel=0.01)
+    assert anchor.at == pytest.approx(seen, abs=0.01)
+    for foot in FEET[:4]:
+        world.size(tall(foot, 0.7), 0.25)  # something else, taken for one
+    assert a.show().pose.position[2] == pytest.approx(HEIGHT, rel=0.01)
+
+
+def test_things_do_not_count_where_something_better_says_the_metres(run):
+    for declared in ({"camera_height_m": HEIGHT}, {}):
+        a = run(**declared)
+        a.tracker.find(table())
+        world = a.show()
+        if not declared:
+            world.scale_by(1.2)
+        source = world.scale_source
+        for foot in FEET:
+            world.size(tall(foot, 0.25), 0.5)
+        assert (world.scale_source, world.scale_spread) == (source, None)
+        assert source in ("camera height", "user")
+
+
+def test_what_stands_on_nothing_that_is_known_says_nothing(run):
+    a = run()
+    world = a.show()  # no plane yet
+    for foot in FEET:
+        world.size(tall(foot, 0.25), 0.25)
+    a.tracker.find(table())
+    a.show()
+    for _ in FEET:
+        world.size((300.0, 300.0, 340.0, 20.0), 0.25)  # upside down
+        world.size((300.0, -900.0, 340.0, -700.0), 0.25)  # in the air
+    assert world.scale_source == "guess"
+    for wrong in (((0, 0, 1, 1), 0.0), ((0, 0, 1, np.nan), 1.0), ((0, 0, 1), 1.0)):
+        with pytest.raises(AppError, match="give a box"):
+            world.size(*wrong)
+
+
 def test_a_guess_that_was_put_right_before_there_was_a_plane_is_right_on_it(run):
     a = run()
     a.show().scale_by(2.0)
