@@ -26,6 +26,8 @@ from heimdall.tracking.slam.model import (
 )
 from heimdall.tracking.slam.planes import PlaneFinder
 from heimdall.tracking.slam.relocalise import features_of
+from heimdall.tracking.slam.selfcalibration import ASKED, Looks, longer
+from heimdall.tracking.slam.selfcalibration import STEPS as CALIBRATING_STEPS
 from heimdall.tracking.slam.triangulate import refine_points
 
 NOISE_PX = 0.8  # standard deviation of where a point is seen
@@ -76,6 +78,7 @@ class Mapper:
         for name in POINTS:
             getattr(points, name)[: len(given)] = getattr(given, name)
         self._loops = Loops(self._map)
+        self._map.times = first.times
         newest = self._map.keyframes[max(self._map.keyframes)]
         touched = self._adjust(newest)
         self._finder = PlaneFinder(first.planes)
@@ -87,6 +90,8 @@ class Mapper:
         gone = [self._associate(keyframe)]
         placed = self._triangulate(keyframe)
         touched = self._adjust(keyframe)
+        if len(self._map.keyframes) in ASKED:
+            touched = np.union1d(touched, self._calibrate())
         loop = self._loops.close(keyframe, {each.number for _, each in self._neighbours(keyframe)})
         if loop:
             gone += [self._associate(each) for each in loop]
@@ -113,11 +118,12 @@ class Mapper:
             reference = known[new.reference]
             scale, nearer_by = reference.scale, reference.scale / new.scale  # a loop meanwhile
             pose = nearer(new.relative, nearer_by).after(reference.pose)
-        keyframe = Keyframe(new.number, new.picture, pose, new.ids, new.pixels, new.pixels)
+        picture = new.picture.zoomed(self._map.times / new.times)
+        keyframe = Keyframe(new.number, picture, pose, new.ids, new.pixels, new.pixels)
         keyframe.scale = scale
         points.reach(int(new.ids.max(initial=-1)) + 1)
         first = new.pixels[np.searchsorted(new.ids, new.fresh)]
-        rays = new.picture.lens.rays(first)[:, :2]
+        rays = picture.lens.rays(first)[:, :2]
         points.begin(new.fresh, rays, nearer_by * new.inverse, new.spread, keyframe)
         alive = np.isfinite(points.spread[new.ids])
         keyframe.observe(new.ids[alive], new.pixels[alive])
@@ -292,6 +298,31 @@ class Mapper:
         self._changed |= set(cameras.tolist())
         return ids
 
+    def _calibrate(self) -> np.ndarray:
+        """Find out whether the lens is another one than was thought: then all of the map is.
+        Returns ids of points that have moved."""
+        looks = Looks(self._map, NOISE_PX)
+        times = longer(looks)
+        if times == 1:
+            return np.empty(0, np.int64)
+        found = looks.adjusted(math.log(times), 2 * CALIBRATING_STEPS)
+        known, points = self._map.keyframes, self._map.points
+        self._map.zoom(times)
+        for number, turn, move in zip(
+            looks.numbers, found.rotations, found.translations, strict=True
+        ):
+            known[number].pose = Pose(turn, move)
+        points.position[looks.ids] = found.points
+        self._map.hung(looks.ids)
+        left = np.isfinite(points.spread)
+        left[looks.ids] = False
+        for number, each in known.items():
+            points.hang(np.flatnonzero(left & (points.anchor == number)), each.pose)
+            own = each.ids[points.known(each.ids)]
+            each.depth = float(np.median(each.pose.to_camera(points.position[own])[:, 2]))
+        self._changed = set(known)
+        return self._map.placed()
+
     def _parallax(
         self, cameras: np.ndarray, at: np.ndarray, which: np.ndarray, count: int, found: np.ndarray
     ) -> np.ndarray:
@@ -396,4 +427,5 @@ class Mapper:
             keyframes, ids, points.position[ids].copy(), points.spread[ids].copy(),
             points.anchor[ids].copy(), gone, dropped, features=features or {}, planes=planes,
             scales={number: each for number in keyframes if (each := known[number].scale) != 1},
+            times=self._map.times,
         )  # fmt: skip

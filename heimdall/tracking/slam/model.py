@@ -38,6 +38,11 @@ class Keyframe:
     features: tuple[np.ndarray, np.ndarray] | None = None  # ids (n,), descriptors (n, 32)
     scale: float = 1.0  # by which loops have divided all lengths here, since there was a map
 
+    def zoom(self, times: float) -> None:
+        """Its lens is so many times longer than it was taken to be."""
+        self.picture = self.picture.zoomed(times)
+        self.observe(self.ids, self.pixels)
+
     def forget(self, ids: np.ndarray) -> bool:
         """It has not seen those. Returns True if it is another one by that."""
         kept = ~np.isin(self.ids, ids)
@@ -118,12 +123,21 @@ class Points:
 
 @dataclass(eq=False)
 class Map:
-    """All of it. ``number``: how often it was adjusted."""
+    """All of it. ``number``: how often it was adjusted; ``times``: how many times longer than at
+    first its lens has been found to be."""
 
     keyframes: dict[int, Keyframe] = field(default_factory=dict)
     points: Points = field(default_factory=Points)
     planes: Planes = field(default_factory=Planes)
     number: int = 0
+    times: float = 1.0
+
+    def zoom(self, times: float) -> None:
+        """The lens is so many times longer: poses and places are as they were, rays are not."""
+        self.times *= times
+        for each in self.keyframes.values():
+            each.zoom(times)
+        self.points.ray /= times
 
     def add(self, keyframe: Keyframe) -> None:
         """Keep a keyframe."""
@@ -219,7 +233,8 @@ def nearer(pose: Pose, scale: float) -> Pose:
 class NewKeyframe:
     """A keyframe on its way to the mapper: its pose relative to that of keyframe ``reference``
     (None: the world's), what it saw, and of points that are new in it their inverse depths and
-    spreads. ``scale``: that of the reference, as the tracker has it."""
+    spreads. ``scale``: that of the reference, ``times``: that of the map, as the tracker has
+    them."""
 
     number: int
     picture: Picture
@@ -231,13 +246,14 @@ class NewKeyframe:
     inverse: np.ndarray
     spread: np.ndarray
     scale: float = 1.0
+    times: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Update:
     """What the mapper has found out: poses of keyframes and what they saw, places of points, which
     points and keyframes are gone; all planes, if it has looked for them. ``scales``: those of
-    keyframes that are another than 1."""
+    keyframes that are another than 1. ``times``: that of the map."""
 
     keyframes: dict[int, tuple[Pose, np.ndarray, np.ndarray]]
     ids: np.ndarray
@@ -249,3 +265,4 @@ class Update:
     features: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     planes: Planes | None = None
     scales: dict[int, float] = field(default_factory=dict)
+    times: float = 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import cv2
 import numpy as np
 
@@ -33,6 +35,12 @@ class Picture:
         self.half = halved(self.grey)
         self._thumb: np.ndarray | None = None
         self._features: tuple[np.ndarray, np.ndarray] | None = None
+
+    def zoomed(self, times: float) -> Picture:
+        """The same picture, by a lens that is so many times longer."""
+        made = copy.copy(self)
+        made.lens = self.lens.zoomed(times)
+        return made
 
     @property
     def size(self) -> tuple[int, int]:

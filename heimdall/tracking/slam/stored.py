@@ -72,6 +72,7 @@ def map_of(value: Callable[[str], np.ndarray | None]) -> Map:
         _require(deviation == 0 or _positive(deviation), "a plane's place is unknown")
         parts.plane(number)
     parts.up()
+    words["times"] = 1.0  # its lenses are as they were found
     known = wire.to_map(wire.Message("map", words, parts.arrays))
     for number, each in known.keyframes.items():
         each.features = parts.features(number, count)

@@ -59,6 +59,7 @@ COASTED = 6  # frames that a pose is searched for where it should be
 NEAREST = 0.02  # of the scene's depth, before the camera
 CALM_PX = 5.0  # that guesses are off: no rough search is needed
 LIT = (0.5, 2.0)
+WRONG_LENS = 0.05  # of the focal length that was calibrated
 
 
 class RoomTracker:
@@ -75,6 +76,8 @@ class RoomTracker:
         self.reason = INITIALIZING
         self._mapper = mapper if mapper is not None else MappingProcess()
         self._gravity = gravity
+        self._longer = 1.0  # the lens is, than frames say
+        self._wrong_lens = ""
         self.forget()
         self._stranger = ""  # why the map that was known is none of this room
         self._expected_map = known
@@ -95,13 +98,13 @@ class RoomTracker:
         self._frames = 0
         self._next_id = 0
         self._references: list[Keyframe] = []
-        self._gain = self._zoom = 1.0
+        self._gain, self._zoom = 1.0, self._longer
         self._off_px = math.inf  # by which the last guess was off
 
     @property
     def problem(self) -> str:
         """What is wrong with the mapper, in words; empty while all is well."""
-        return self._stranger or getattr(self._mapper, "problem", "")
+        return self._stranger or self._wrong_lens or getattr(self._mapper, "problem", "")
 
     def close(self) -> None:
         """End the mapper."""
@@ -113,6 +116,8 @@ class RoomTracker:
         """The next frame, BGR or grey uint8."""
         self._frames += 1
         self._take_updates()
+        if self._expected_map is not None and camera.guessed and self._frames == 1:
+            self._zoom = self._longer = _known_lens(self._expected_map, image, camera)
         picture = Picture(image, camera.zoomed(self._zoom), self._gain)
         sizes = {each.picture.size for each in self.map.keyframes.values()}
         if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
@@ -345,6 +350,7 @@ class RoomTracker:
                     guessed,
                     points.spread[fresh],
                     reference.scale,
+                    self.map.times,
                 )
             )
         )
@@ -360,6 +366,8 @@ class RoomTracker:
             return
         known = self.map.keyframes
         self.map.number += 1
+        if update.times != self.map.times:
+            self._calibrated(update.times / self.map.times)
         self.map.planes = update.planes or self.map.planes
         fixed = None
         if self._pose is not None and known:
@@ -391,6 +399,18 @@ class RoomTracker:
             self._pose, scale = self._carried(self._pose, fixed.number, *before[fixed.number])
             self._step = nearer(self._step, scale) if self._step is not None else None
         self._references = [each for each in self._references if each.number in known]
+
+    def _calibrated(self, times: float) -> None:
+        """The map has found the lens to be so many times longer."""
+        self.map.zoom(times)
+        self._zoom, self._longer = self._zoom * times, self._longer * times
+        lens = self.map.keyframes[max(self.map.keyframes)].picture.lens
+        if not lens.guessed and abs(math.log(self._longer)) > WRONG_LENS:
+            self._wrong_lens = (
+                f"the lens looks {self._longer:.2f} times as long as its camera file says: "
+                "`heimdall calibrate` measures it"
+            )
+            log.warning("%s", self._wrong_lens)
 
     def _move(self, number: int, pose: Pose, scale: float) -> None:
         """A keyframe moves: what only hangs on it goes with it by ``_rehang``, unless a loop has
@@ -426,3 +446,9 @@ class RoomTracker:
                 self._age = 0  # what is found next bears it out before the map grows by it
                 return fit
         return None
+
+
+def _known_lens(known: Map, image: np.ndarray, camera: Camera) -> float:
+    """How many times longer than that of a ``camera`` the lens of a map is."""
+    lens = known.keyframes[max(known.keyframes)].picture.lens
+    return lens.fx / Picture(image, camera).lens.fx

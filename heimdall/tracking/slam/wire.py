@@ -72,7 +72,7 @@ def read(stream: BinaryIO) -> Message | None:
 
 def of_map(known: Map) -> Message:
     """All of a map."""
-    message = Message("map", {"keyframes": []})
+    message = Message("map", {"keyframes": [], "times": known.times})
     for each in known.keyframes.values():
         message.words["keyframes"].append(
             [each.number, each.depth, each.scale, _lens(each.picture.lens)]
@@ -98,13 +98,14 @@ def to_map(message: Message) -> Map:
     for name in POINTS:
         setattr(known.points, name, arrays[name])
     known.planes = _planes(message) or Planes()
+    known.times = message.words.get("times", 1.0)
     return known
 
 
 def of_keyframe(new: NewKeyframe) -> Message:
     """A keyframe on its way."""
     words = {"number": new.number, "reference": new.reference, "scale": new.scale,
-             "lens": _lens(new.picture.lens)}  # fmt: skip
+             "times": new.times, "lens": _lens(new.picture.lens)}  # fmt: skip
     names = ("ids", "pixels", "fresh", "inverse", "spread")
     arrays = {name: getattr(new, name) for name in names}
     return Message(
@@ -121,14 +122,20 @@ def to_keyframe(message: Message) -> NewKeyframe:
     picture = Picture(arrays["grey"], lens)
     rest = {name: arrays[name] for name in ("ids", "pixels", "fresh", "inverse", "spread")}
     return NewKeyframe(
-        words["number"], picture, words["reference"], pose, **rest, scale=words["scale"]
+        words["number"],
+        picture,
+        words["reference"],
+        pose,
+        **rest,
+        scale=words["scale"],
+        times=words["times"],
     )
 
 
 def of_update(update: Update) -> Message:
     """What a mapper has found out."""
     message = Message("update", {"keyframes": list(update.keyframes), "dropped": update.dropped,
-                                 "features": list(update.features),
+                                 "features": list(update.features), "times": update.times,
                                  "scales": list(update.scales.items())})  # fmt: skip
     for number, (pose, ids, pixels) in update.keyframes.items():
         message.arrays |= _named(number, pose=_flat(pose), ids=ids, pixels=pixels)
@@ -157,7 +164,13 @@ def to_update(message: Message) -> Update:
     dropped, planes = tuple(message.words["dropped"]), _planes(message)
     scales = dict(message.words["scales"])
     return Update(
-        keyframes, **rest, dropped=dropped, features=features, planes=planes, scales=scales
+        keyframes,
+        **rest,
+        dropped=dropped,
+        features=features,
+        planes=planes,
+        scales=scales,
+        times=message.words["times"],
     )
 
 

@@ -25,20 +25,21 @@ BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"  # what says a pose
 @dataclass(frozen=True, eq=False)
 class Layout:
     """Keyframes, by their number: poses and depths; points (n, 3) that have a place; planes.
-    ``map`` says which map that was, and is not looked into."""
+    ``map`` says which map that was, and is not looked into; ``times``: its own, then."""
 
     map: Map
     number: int
     keyframes: dict[int, tuple[Pose, float]]
     points: np.ndarray
     planes: Planes
+    times: float = 1.0
 
     @classmethod
     def of(cls, known: Map) -> Layout:
         """As the map is now."""
         keyframes = {each.number: (each.pose, each.depth) for each in known.keyframes.values()}
         points = known.points.position[known.points.spread < KNOWN]
-        return cls(known, known.number, keyframes, points, known.planes)
+        return cls(known, known.number, keyframes, points, known.planes, known.times)
 
     def is_of(self, known: Map) -> bool:
         """True if the map is still as it was."""

@@ -415,10 +415,18 @@ class Hung:
         scale = self._layout.nearer(self._number, layout)
         self._relative = nearer(self._relative, scale)
         self._view = nearer(self._view, scale)
-        self._layout = layout
+        times, self._layout = layout.times / self._layout.times, layout
+        if times != 1:
+            self._look_through(times)
         plane = self._room.plane_of(self._on) if self._on else None
         if plane is not None:
             self._slide(plane)
+
+    def _look_through(self, times: float) -> None:
+        """The lens is so many times longer: stay at the pixel where it was placed."""
+        here, view = self._in_map(), self._view.after(self._keyframe())
+        seen = view.to_camera(here.translation) / (times, times, 1.0)
+        self._relative = self._keyframe().after(Pose(here.rotation, view.to_world(seen)))
 
     def _slide(self, plane: FoundPlane) -> None:
         """Along the ray by which it was placed, to where that meets the plane now."""

@@ -87,7 +87,7 @@ class StandIn:
         if isinstance(where, str):
             self.reason = where
             return Tracking(sequence, "lost", in_map(FIRST))
-        return Tracking(sequence, "tracked", where, where)
+        return Tracking(sequence, "tracked", where, where, focal=self.map.times)
 
     def find(self, *found: FoundPlane) -> None:
         """The mapper has found planes."""
@@ -232,6 +232,20 @@ def test_what_stands_on_a_plane_goes_with_it_where_that_is_known_better(run):
     a.tracker.find(table(lift=0.5))  # another one, whatever it is called
     a.show(FIRST)
     assert world.pose.to_camera(put[0].pose.translation) == pytest.approx(before)
+
+
+def test_a_lens_that_is_found_to_be_longer_leaves_what_stands_there_in_the_picture(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    hit = world.hit(*pixel((0.2, 0.1, 0)))
+    put = [world.anchor(each) for each in (hit, Pose(hit.pose.rotation, hit.point + 0.1))]
+    seen = [each.at for each in put]
+    a.tracker.map.zoom(1.25)
+    a.tracker.map.number += 1
+    world = a.show()
+    assert world.camera.fx == pytest.approx(1.25 * LENS.fx)
+    assert [each.at for each in put] == [pytest.approx(each, abs=0.01) for each in seen]
 
 
 # --- metres --------------------------------------------------------------------------------------
