@@ -31,7 +31,7 @@ class Carried:
         self.targets, self._room = targets, room
         self._tie = Tie(targets.prepared[0].corners)
         self._blend = Blend()
-        self._focal = 1.0
+        self._focal = self._lens = 1.0  # times, as targets and as the room have found it
         self._frames = 0
         self._by_targets = False  # whether they have said the axes
         self._alone = False  # whether the room is shown by itself
@@ -47,11 +47,13 @@ class Carried:
         """The next frame, BGR or grey uint8."""
         at_s = self._frames / RATE_HZ if at_s is None else at_s
         self._frames += 1
-        seen = self.targets.advance(image, camera, sequence, at_s)
+        lens = self._lens
+        seen = self.targets.advance(image, camera.zoomed(lens), sequence, at_s)
         if seen.focal != self._focal:  # the map has places by the lens as it was taken to be
             self._focal = seen.focal
             self._room.forget()
         found = self._room.advance(image, camera.zoomed(seen.focal), sequence, at_s)
+        self._lens = found.focal
         assert found.layout is not None
         setting = self._tie.take(
             found.layout,
@@ -66,12 +68,12 @@ class Carried:
         alone = not poses or (self._alone and found.tracked and BY_TARGET in poses)
         self._alone = setting is None and not self._by_targets and alone
         if self._alone:
-            return replace(found, focal=seen.focal)
+            return replace(found, focal=seen.focal * found.focal)
         self._by_targets = True
         source = next((each for each in (BY_TARGET, BY_ROOM, BY_VIEWS) if each in poses), "")
         shown = self._blend(source, poses, at_s)
         now = setting or IN_PLACE
-        by = found if source == BY_ROOM else seen
+        by, lens = (found, found.focal) if source == BY_ROOM else (seen, lens)
         return Located(
             sequence,
             TRACKED if source else LOST,
@@ -79,7 +81,7 @@ class Carried:
             now.from_camera(poses[source]) if source else None,
             by.reprojection_px,
             by.points,
-            seen.focal,
+            seen.focal * lens,
             source == BY_TARGET,
             reason="" if source or setting is None else found.reason,
             layout=found.layout if setting is not None else None,

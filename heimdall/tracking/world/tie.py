@@ -15,7 +15,7 @@ import numpy as np
 
 from heimdall.capture.lens import Pose
 from heimdall.tracking.pose.solve import apart
-from heimdall.tracking.slam.model import away
+from heimdall.tracking.slam.model import away, nearer
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.setting import TARGET, Setting
 
@@ -63,6 +63,8 @@ class Tie:
         before = self._layout
         if before is not None and before.map is not layout.map:
             self.forget()
+        elif before is not None and before.times != layout.times:
+            self._pairs = []  # by another lens
         elif before is not None and before is not layout:
             self._pairs = [_rehung(each, before, layout) for each in self._pairs]
             self._pairs = [each for each in self._pairs if each.keyframe in layout.keyframes]
@@ -220,9 +222,12 @@ def _in_map(pairs: list[Pair], layout: Layout) -> list[Pose]:
 
 
 def _rehung(pair: Pair, before: Layout, now: Layout) -> Pair:
-    """On another keyframe, if its own is gone."""
-    if pair.keyframe in now.keyframes or pair.keyframe not in before.keyframes:
+    """As long as lengths are now; on another keyframe, if its own is gone."""
+    if pair.keyframe not in before.keyframes:
         return pair
+    if pair.keyframe in now.keyframes:
+        scale = before.nearer(pair.keyframe, now)
+        return pair if scale == 1 else replace(pair, relative=nearer(pair.relative, scale))
     pose = pair.relative.after(before.keyframes[pair.keyframe][0])
     other = before.nearest(pose, now)
     if other is None:

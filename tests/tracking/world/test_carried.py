@@ -139,6 +139,26 @@ def test_before_the_marker_was_ever_seen_the_room_is_one_by_a_guess(walk):
     assert a.world.origin.pose.translation == pytest.approx(np.zeros(3), abs=0.01)
 
 
+@pytest.mark.parametrize("hidden", [True, False])
+def test_a_lens_that_the_room_finds_is_the_targets_too(walk, hidden):
+    a = walk()
+    a.go(30, hidden=hidden)
+    lenses = []
+    targets = a.world.thread.tracker.targets
+    advance = targets.advance
+
+    def looked(image, camera, sequence=0, at_s=None):
+        lenses.append(camera.fx)
+        return advance(image, camera, sequence, at_s)
+
+    targets.advance = looked
+    a.room.map.zoom(1.1)
+    a.room.map.number += 1
+    a.go(2, hidden=hidden)
+    assert lenses == pytest.approx([CAMERA.fx, 1.1 * CAMERA.fx])
+    assert a.world.camera.fx == pytest.approx(1.1 * CAMERA.fx)
+
+
 def test_neither_going_nor_coming_is_a_jump(walk):
     a = walk()
     a.go(30)

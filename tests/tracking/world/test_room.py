@@ -86,7 +86,7 @@ class StandIn:
         where = self.where.pop(0)
         if isinstance(where, str):
             self.reason = where
-            return Tracking(sequence, "lost", in_map(FIRST))
+            return Tracking(sequence, "lost", in_map(FIRST), focal=self.map.times)
         return Tracking(sequence, "tracked", where, where, focal=self.map.times)
 
     def find(self, *found: FoundPlane) -> None:

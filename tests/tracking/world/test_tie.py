@@ -7,6 +7,7 @@ import pytest
 
 from heimdall.capture import Pose
 from heimdall.tracking.pose.solve import apart
+from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.tie import Tie
 
@@ -128,6 +129,31 @@ def test_pairs_go_on_when_their_keyframe_is_dropped():
     was, now = before.camera(in_map(FIRST)), after.camera(in_map(FIRST).after(OTHER))
     assert after is not before
     assert apart(was, now)[1] < 1e-6
+
+
+def test_it_goes_with_a_loop_that_changes_lengths():
+    tie, room = Tie(CORNERS), bare()
+    before = taken(tie, room, walk(), lambda pose: pose)
+    for number, each in list(room.map.keyframes.items()):
+        room.map.move(number, nearer(each.pose, 2.0), 2.0)
+    room.map.number += 1
+    after = tie.take(Layout.of(room.map), None, None)
+    assert after.metres == pytest.approx(2 * before.metres)
+    was, now = before.camera(in_map(FIRST)), after.camera(nearer(in_map(FIRST), 2.0))
+    assert apart(was, now)[1] < 1e-6
+
+
+def test_pairs_by_another_lens_say_nothing():
+    tie, room = Tie(CORNERS), bare()
+    before = taken(tie, room, walk(), lambda pose: pose)
+    room.map.zoom(1.3)
+    room.map.number += 1
+    layout = Layout.of(room.map)
+    assert tie.take(layout, None, None) is before  # until there are others
+    for pose in walk():
+        longer = Pose(pose.rotation, 1.3 * pose.translation)  # as it is known now
+        tie.take(layout, in_map(pose), longer)
+    assert tie.setting.metres == pytest.approx(1.3 * before.metres, rel=0.01)
 
 
 def test_another_map_is_tied_anew():
