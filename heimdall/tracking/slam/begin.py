@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from heimdall.capture.lens import Pose
@@ -19,15 +20,20 @@ LEAST_MOVED = 0.02  # of the picture's width
 LOOKS_EVERY = 3
 MOST_LOOKS = 40
 MOST_FRAMES = 600
+NEAR_PX, FLAT = 2.5, 0.8  # from where a homography has a point; a share of all points
+PATIENCE = 15  # tries: half of those that follow are by other lenses
+OTHER_LENSES = (1.0, 1.35, 1.0, 0.74)
 
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """The first two keyframes, and the points (n, 3) of the first, NaN where not known."""
+    """The first two keyframes, and the points (n, 3) of the first, NaN where not known; by a lens
+    that is ``times`` as long as it was taken to be."""
 
     first: Keyframe
     now: Keyframe
     points: np.ndarray
+    times: float = 1.0
 
 
 class Beginning:
@@ -40,7 +46,7 @@ class Beginning:
         self._first.observe(np.arange(len(there)), there)
         self._now = there.copy()
         self._looks: list[np.ndarray] = []
-        self._frames = 0
+        self._frames = self._tries = 0
         self.usable = len(there) >= LEAST
 
     @property
@@ -66,13 +72,28 @@ class Beginning:
         self._looks = [*self._looks[-MOST_LOOKS + 1 :], seen]
         if np.median(moved) < LEAST_MOVED * picture.size[0]:
             return None
-        begun = start(self._first.seen, self._looks, picture.lens.fx)
+        self._tries += 1
+        late = self._tries > PATIENCE
+        times = OTHER_LENSES[self._tries % len(OTHER_LENSES)] if late else 1.0
+        if times != 1 and self._is_flat(seen, NEAR_PX / picture.lens.fx):
+            return None
+        looks = [each / times for each in self._looks]
+        begun = start(self._first.seen / times, looks, picture.lens.fx * times)
         if isinstance(begun, str):
             return None
+        self._first.zoom(times)
+        picture = picture.zoomed(times)
         points = np.where(begun.agree[:, None], begun.points, np.nan)
         self._first.depth = float(np.nanmedian(points[:, 2]))
         now = Keyframe(1, picture, begun.poses[-1], at[found], there[found], there[found])
         now.observe(at[found], there[found])
         depth = begun.poses[-1].to_camera(points)[:, 2]
         now.depth = float(np.nanmedian(depth))
-        return Begun(self._first, now, points)
+        return Begun(self._first, now, points, times)
+
+    def _is_flat(self, seen: np.ndarray, near: float) -> bool:
+        """True if one homography leads from the first look to this: a turn does, too, which by a
+        wrong lens looks like a movement before a plane."""
+        both = np.isfinite(seen[:, 0])
+        _, inside = cv2.findHomography(self._first.seen[both], seen[both], cv2.RANSAC, near)
+        return inside is None or float(inside.mean()) > FLAT

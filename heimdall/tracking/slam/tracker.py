@@ -155,6 +155,7 @@ class RoomTracker:
                 self._start = None
             return None
         first, now = started.first, started.now
+        self._zoom, self._longer = self._zoom * started.times, self._longer * started.times
         if first.picture.lens.motion is None:
             first.picture.lens = first.picture.lens.sensing(self._gravity)
         self._next_id = len(started.points)

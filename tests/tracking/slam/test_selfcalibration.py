@@ -76,3 +76,14 @@ def test_what_was_found_holds_for_the_next_map(pictures):
     camera = replace(CAMERA, guessed=True).zoomed(1.3)
     found = tracker.advance(pictures[0], camera)
     assert camera.fx * found.focal == pytest.approx(focal[-1])
+
+
+def test_a_map_begins_by_whatever_lens_one_begins_by(pictures):
+    tracker = RoomTracker(Mapper())
+    camera = replace(CAMERA, guessed=True).zoomed(0.6)
+    focal = [
+        camera.fx * tracker.advance(each, camera, number, number / FPS).focal
+        for number, each in enumerate(pictures)
+    ]
+    assert tracker.reason == ""
+    assert focal[-1] == pytest.approx(CAMERA.fx, rel=0.1)
