@@ -66,8 +66,8 @@ def table(seed: int = 4, things: bool = True) -> np.ndarray:
     """Planks, with ``things`` on them, BGR uint8."""
     draw = np.random.default_rng(seed)
     side = round(TABLE_M * TEXELS)
-    grain = draw.standard_normal((side, side // 48)).astype(np.float32)
-    grain = cv2.resize(cv2.GaussianBlur(grain, (0, 0), 2.5), (side, side)) * 34
+    rough = draw.standard_normal((side, side // 48)).astype(np.float32)
+    grain = cv2.resize(cv2.GaussianBlur(rough, (0, 0), 2.5), (side, side)) * 34
     plank = np.arange(side) // round(0.16 * TEXELS)
     tone = draw.uniform(-16, 16, plank[-1] + 1)[plank][:, None]
     seam = (np.arange(side) % round(0.16 * TEXELS) < 3)[:, None] * -38.0
@@ -79,7 +79,9 @@ def table(seed: int = 4, things: bool = True) -> np.ndarray:
             continue
         ink = draw.uniform(30, 235, 3).tolist()
         if draw.random() < 0.3:
-            cv2.circle(picture, at.astype(int), int(draw.uniform(6, 12)), ink, -1, cv2.LINE_AA)
+            cv2.circle(
+                picture, at.astype(int).tolist(), int(draw.uniform(6, 12)), ink, -1, cv2.LINE_AA
+            )
             continue
         sides = draw.uniform(20, 70, 2) if draw.random() < 0.5 else (draw.uniform(70, 110), 7)
         box = cv2.boxPoints((tuple(at), tuple(sides), draw.uniform(0, 180))).astype(np.int32)
@@ -102,7 +104,7 @@ def written(picture: np.ndarray, at: np.ndarray, draw: np.random.Generator) -> N
         size = float(draw.uniform(0.36, 0.5))
         cv2.putText(paper, word, (5, row), cv2.FONT_HERSHEY_DUPLEX, size, (50, 40, 40), 1, 16)
     turn = cv2.getRotationMatrix2D((columns / 2, rows / 2), draw.uniform(0, 360), 1.0)
-    turn[:, 2] += at - (columns / 2, rows / 2)
+    turn[:, 2] = turn[:, 2] + at - (columns / 2, rows / 2)
     cv2.warpAffine(
         paper, turn, picture.shape[1::-1], picture, cv2.INTER_LINEAR,
         borderMode=cv2.BORDER_TRANSPARENT,

@@ -124,7 +124,15 @@ class Home(Room):
         cv2.rectangle(paper, (0, 0), (width - 1, height - 1), (40, 44, 52), 14)
         return paper
 
-    def _book(self, spot, up, sides, turn, cover, title) -> list[Board]:  # type: ignore[no-untyped-def]
+    def _book(
+        self,
+        spot: tuple[float, float],
+        up: float,
+        sides: tuple[float, float, float],
+        turn: float,
+        cover: tuple[int, int, int],
+        title: str,
+    ) -> list[Board]:
         wide, deep, high = sides
         c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
         across, back = np.array([c, 0, -s]) * wide, np.array([s, 0, c]) * deep
@@ -142,13 +150,18 @@ class Home(Room):
         pages[::5] = 178
         fall = np.array([0, -high, 0])
         return [
-            board(corner, across, back, picture),
-            board(corner + back, across, fall, pages),
-            board(corner, back, fall, spine),
-            board(corner + across + back, -back, fall, spine),
+            board(corner.tolist(), across.tolist(), back.tolist(), picture),
+            board((corner + back).tolist(), across.tolist(), fall.tolist(), pages),
+            board(corner.tolist(), back.tolist(), fall.tolist(), spine),
+            board((corner + across + back).tolist(), (-back).tolist(), fall.tolist(), spine),
         ]
 
-    def _chest(self, foot, half, colour) -> list[Board]:  # type: ignore[no-untyped-def]
+    def _chest(
+        self,
+        foot: tuple[float, float, float],
+        half: tuple[float, float, float],
+        colour: tuple[int, int, int],
+    ) -> list[Board]:
         (x, _, z), (a, b, c) = foot, half
         front = cv2.resize(self._plain(float(np.mean(colour)), 5), (256, 256))
         front = np.clip(front * (np.array(colour) / np.mean(colour)), 0, 255).astype(np.uint8)
