@@ -39,7 +39,7 @@ class Shown:
     page: str
     name: str  # of the picture
     step: int = -1  # which of the states in which the page has the app's file
-    panel: bool = False
+    view: str = "off"  # of the overlay
     width: int = 560
 
 
@@ -66,8 +66,9 @@ class Take:
     def overlay(self) -> str:
         if self.moving:
             return "small"
-        panel = self.group != "examples" if self.learn is None else self.learn.panel
-        return "panel" if panel else "off"
+        if self.learn is not None:
+            return self.learn.view
+        return "off" if self.group == "examples" else "panel"
 
     @property
     def width(self) -> int | None:
@@ -107,7 +108,7 @@ TAKES = (
     Take("examples/reading.py", "desk.mp4", "640x480", 5, False),
     Take(
         *("room.py", "box.mp4", "1280x720", 3.5, False),
-        learn=Shown("first-app.md", "boxes", step=0, panel=True, width=800),
+        learn=Shown("first-app.md", "boxes", step=0, view="panel", width=800),
     ),
     Take(
         *("room.py", "box.mp4", "640x480", 5.5, False, ("0.2:s",)),
@@ -115,9 +116,13 @@ TAKES = (
     ),
     Take(
         *("red.py", "box.mp4", "960x720", 6, False),
-        learn=Shown("own-network.md", "red", panel=True),
+        learn=Shown("own-network.md", "red", view="panel"),
     ),
     Take(*("stand.py", "page.mp4", "640x480", 2, False), learn=Shown("world.md", "stand")),
+    Take(
+        *("walk.py", "room.mp4", "1280x720", 8, False),
+        learn=Shown("world.md", "walk", view="world", width=800),
+    ),
 )
 
 
