@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOADING_S = 60.0  # a network, on a machine that has no time for it
+# A network, on a machine that has no time for it: one that jobs wait for, one that none does.
+LOADING_S, PRELOADING_S = 60.0, 300.0
 WATCH_NS = 50_000_000
 DRAIN_S, CLOSING_S = 0.7, 0.2  # for work of a session that ends
 POOL_NICE = 5
@@ -199,7 +200,7 @@ class Executor(Ledger):
 
         for name in names:
             failed = partial(over, name)
-            self._cpu.submit(self._preload, name, over, bound_s=LOADING_S, failed=failed)
+            self._cpu.submit(self._preload, name, over, bound_s=PRELOADING_S, failed=failed)
 
     def _preload(self, name: str, over: Callable[[str], None]) -> None:
         self._preload_one(name)
