@@ -202,14 +202,7 @@ class Room:
     def _box(self, foot: np.ndarray, half: np.ndarray) -> list[Board]:
         photo = self._photos[int(self._chance.integers(len(self._photos)))]
         picture = cv2.resize(photo, (256, 256), interpolation=cv2.INTER_AREA)
-        (x, y, z), (a, b, c) = foot.tolist(), half.tolist()
-        b *= 2
-        return [
-            board([x - a, y + b, z + c], [2 * a, 0, 0], [0, -b, 0], picture),
-            board([x - a, y + b, z - c], [2 * a, 0, 0], [0, 0, 2 * c], picture),
-            board([x - a, y + b, z - c], [0, 0, 2 * c], [0, -b, 0], picture),
-            board([x + a, y + b, z + c], [0, 0, -2 * c], [0, -b, 0], picture),
-        ]
+        return sides_of(foot.tolist(), half.tolist(), picture)
 
     def _walkers(self, at_s: float) -> list[Board]:
         """People, as large as people: each a photograph that crosses the room."""
@@ -333,11 +326,25 @@ class Room:
 def board(
     corner: Sequence[float], across: Sequence[float], down: Sequence[float], picture: np.ndarray
 ) -> Board:
+    """From a corner and two sides, metres; ``picture`` BGR uint8."""
     pictures = [picture]
     while min(pictures[-1].shape[:2]) > 16:
         pictures.append(cv2.pyrDown(pictures[-1]))
     o, u, v = (np.array(each, float) for each in (corner, across, down))
     return Board(o, u, v, pictures)
+
+
+def sides_of(foot: Sequence[float], half: Sequence[float], picture: np.ndarray) -> list[Board]:
+    """Those of a box that stands at ``foot`` and is twice ``half`` large, metres, but for its back
+    and its bottom, each with that picture."""
+    (x, y, z), (a, b, c) = foot, half
+    b *= 2
+    return [
+        board([x - a, y + b, z + c], [2 * a, 0, 0], [0, -b, 0], picture),
+        board([x - a, y + b, z - c], [2 * a, 0, 0], [0, 0, 2 * c], picture),
+        board([x - a, y + b, z - c], [0, 0, 2 * c], [0, -b, 0], picture),
+        board([x + a, y + b, z + c], [0, 0, -2 * c], [0, -b, 0], picture),
+    ]
 
 
 def _paint(

@@ -10,6 +10,7 @@ back to where it began, so that the clip can be looped. Printed at 100%, the pag
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import av
@@ -166,29 +167,36 @@ def main() -> int:
         (wood, laid((TABLE_M, TABLE_M), wood.shape)),
         (small, laid(PAGE_M, small.shape, -MARKER_UP_M)),
     ]
-    write(MEDIA / "page.mp4", flats)
+    film(MEDIA / "page.mp4", clip(flats), SIZE, FPS, crf=36)
     for name in ("page.png", "page.mp4"):
         print(f"{name}  {(MEDIA / name).stat().st_size / 1e3:.0f} kB")
     return 0
 
 
-def write(path: Path, flats: list[tuple[np.ndarray, np.ndarray]]) -> None:
-    """The clip, with shading that the table does not have and the mean of each exposure."""
-    y, x = np.mgrid[-1 : 1 : SIZE[1] * 1j, -1 : 1 : SIZE[0] * 1j]
-    shade = (1.05 - 0.16 * x - 0.12 * (x * x + y * y))[..., None]
+def film(
+    path: Path, pictures: Iterable[np.ndarray], size: tuple[int, int], fps: int, crf: int
+) -> None:
+    """A clip of pictures, BGR uint8, as small as it gets at that quality."""
     with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=FPS)
-        stream.width, stream.height = SIZE
+        stream = file.add_stream("libx264", rate=fps)
+        stream.width, stream.height = size
         stream.pix_fmt = "yuv420p"
-        stream.options = {"crf": "36", "preset": "veryslow", "tune": "animation"}
-        count = SECONDS * FPS
-        for number in range(count):
-            moments = [frame((number + each) / count, flats) for each in MOMENTS]
-            picture = np.clip(np.mean(moments, axis=0) * shade, 0, 255).astype(np.uint8)
+        stream.options = {"crf": str(crf), "preset": "veryslow", "tune": "animation"}
+        for picture in pictures:
             for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24")):
                 file.mux(packet)
         for packet in stream.encode(None):
             file.mux(packet)
+
+
+def clip(flats: list[tuple[np.ndarray, np.ndarray]]) -> Iterator[np.ndarray]:
+    """Its pictures, with shading that the table does not have and the mean of each exposure."""
+    y, x = np.mgrid[-1 : 1 : SIZE[1] * 1j, -1 : 1 : SIZE[0] * 1j]
+    shade = (1.05 - 0.16 * x - 0.12 * (x * x + y * y))[..., None]
+    count = SECONDS * FPS
+    for number in range(count):
+        moments = [frame((number + each) / count, flats) for each in MOMENTS]
+        yield np.clip(np.mean(moments, axis=0) * shade, 0, 255).astype(np.uint8)
 
 
 if __name__ == "__main__":

@@ -9,18 +9,17 @@ can be looped. Nothing in the room says how large it is.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-import av
 import cv2
 import numpy as np
 
-from benchmarks.rooms import Board, Room, board
+from benchmarks.rooms import Board, Room, board, sides_of
 from heimdall.capture.camera_files import write_camera
 from heimdall.capture.lens import Camera, Pose
 from heimdall.system.paths import ASSETS
-from scripts.page import table
+from scripts.page import film, table
 
 CLIP = ASSETS / "media" / "room.mp4"
 SIZE, FPS, SECONDS = (640, 480), 30, 12
@@ -65,13 +64,9 @@ class Home(Room):
         rotation = np.stack([right, np.cross(forward, right), forward])
         return Pose(rotation, -rotation @ (eye + shake))
 
-    @property
+    @cached_property
     def boards(self) -> list[Board]:
-        if not hasattr(self, "_made"):
-            self._made = self._build()
-        return self._made
-
-    def _build(self) -> list[Board]:
+        """All that there is."""
         x, z = WIDTH_M / 2, DEPTH_M / 2
         down = [0, -HEIGHT_M, 0]
         walls = [
@@ -162,42 +157,27 @@ class Home(Room):
         half: tuple[float, float, float],
         colour: tuple[int, int, int],
     ) -> list[Board]:
-        (x, _, z), (a, b, c) = foot, half
         front = cv2.resize(self._plain(float(np.mean(colour)), 5), (256, 256))
         front = np.clip(front * (np.array(colour) / np.mean(colour)), 0, 255).astype(np.uint8)
         for row in (40, 126, 212):
             cv2.rectangle(front, (10, row - 34), (246, row + 36), (60, 70, 80), 2, cv2.LINE_AA)
             cv2.circle(front, (128, row), 6, (50, 60, 70), -1, cv2.LINE_AA)
-        return [
-            board([x - a, 2 * b, z + c], [2 * a, 0, 0], [0, -2 * b, 0], front),
-            board([x - a, 2 * b, z - c], [2 * a, 0, 0], [0, 0, 2 * c], front),
-            board([x - a, 2 * b, z - c], [0, 0, 2 * c], [0, -2 * b, 0], front),
-            board([x + a, 2 * b, z + c], [0, 0, -2 * c], [0, -2 * b, 0], front),
-        ]
+        return sides_of(foot, half, front)
 
 
-def write(path: Path, room: Home) -> None:
-    """The clip, with the shading of a lens."""
+def pictures(room: Home) -> Iterator[np.ndarray]:
+    """Of the clip, with the shading of a lens."""
     y, x = np.mgrid[-1 : 1 : SIZE[1] * 1j, -1 : 1 : SIZE[0] * 1j]
     shade = (1.04 - 0.1 * x * x - 0.1 * y * y)[..., None]
-    with av.open(str(path), "w") as file:
-        stream = file.add_stream("libx264", rate=FPS)
-        stream.width, stream.height = SIZE
-        stream.pix_fmt = "yuv420p"
-        stream.options = {"crf": "35", "preset": "veryslow", "tune": "animation"}
-        for number in range(room.frames):
-            seen = cv2.resize(room.look(number / FPS), SIZE, interpolation=cv2.INTER_AREA)
-            picture = np.clip(seen * shade, 0, 255).astype(np.uint8)
-            for packet in stream.encode(av.VideoFrame.from_ndarray(picture, format="bgr24")):
-                file.mux(packet)
-        for packet in stream.encode(None):
-            file.mux(packet)
+    for number in range(room.frames):
+        seen = cv2.resize(room.look(number / FPS), SIZE, interpolation=cv2.INTER_AREA)
+        yield np.clip(seen * shade, 0, 255).astype(np.uint8)
 
 
 def main() -> int:
     """Write both."""
     write_camera(CLIP.with_suffix(".camera.toml"), CAMERA)
-    write(CLIP, Home())
+    film(CLIP, pictures(Home()), SIZE, FPS, crf=35)
     print(f"{CLIP.name}  {CLIP.stat().st_size / 1e3:.0f} kB")
     return 0
 

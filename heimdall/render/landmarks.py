@@ -7,7 +7,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.render import planes, shapes, wires
-from heimdall.render.content.floor import outline_of
+from heimdall.render.content.floor import in_world, outline_of
 from heimdall.render.layout import Letterbox
 from heimdall.tracking import World
 
@@ -21,11 +21,13 @@ VIEW = 0.16  # of it: how far lines lead to what the camera sees
 def rows(world: World, camera: Camera, box: Letterbox, pen: float) -> np.ndarray:
     """Bars (see `shapes`) before a camera with a pose."""
     assert camera.pose is not None
+    known, points = world.known_planes, world.points
+    outlines = [in_world(each, outline_of(each))[:, :2] for each in known if each.size is not None]
     return np.concatenate(
         [
-            planes.rows(world.known_planes, camera, box, 0.7 * pen, None),
-            shapes.discs(_seen(world.points, camera, box), 0.6 * pen, POINT),
-            _from_above(world, camera.pose, box, pen),
+            planes.rows(known, camera, box, 0.7 * pen, None),
+            shapes.discs(_seen(points, camera, box), 0.6 * pen, POINT),
+            _from_above(_some(points)[:, :2], world.path[:, :2], outlines, camera.pose, box, pen),
         ]
     )
 
@@ -40,21 +42,25 @@ def described(world: World) -> str:
 
 
 def _seen(points: np.ndarray, camera: Camera, box: Letterbox) -> np.ndarray:
-    starts, _ = wires.lines(np.repeat(points[:, None], 2, axis=1), camera, box)
-    inside = ((starts >= 0) & (starts < box.surface)).all(axis=1)
-    return _some(starts[inside])
+    there = wires.points(points, camera, box)
+    return _some(there[((there >= 0) & (there < box.surface)).all(axis=1)])
 
 
 def _some(points: np.ndarray) -> np.ndarray:
     return points[:: max(1, -(-len(points) // MOST_POINTS))]
 
 
-def _from_above(world: World, pose: Pose, box: Letterbox, pen: float) -> np.ndarray:
+def _from_above(
+    points: np.ndarray,
+    path: np.ndarray,
+    outlines: list[np.ndarray],
+    pose: Pose,
+    box: Letterbox,
+    pen: float,
+) -> np.ndarray:
     """A square in the lower right corner: x to the right, y up, of a world whose z is up."""
     side = SIDE * box.picture[1] * box.zoom
     left, top = corner = box.to_screen(np.array(box.picture)) - side - 2 * pen
-    path, points = world.path[:, :2], _some(world.points)[:, :2]
-    outlines = [_outline(each) for each in world.known_planes if each.size is not None]
     everything = np.concatenate([path, pose.position[None, :2], *outlines])
     low, high = everything.min(axis=0), everything.max(axis=0)
     zoom = (1 - 2 * MARGIN) * side / max(float((high - low).max()), 0.1)
@@ -80,8 +86,3 @@ def _from_above(world: World, pose: Pose, box: Letterbox, pen: float) -> np.ndar
             *lines,
         ]
     )
-
-
-def _outline(plane: planes.Plane) -> np.ndarray:
-    flat = np.insert(outline_of(plane), 1, 0.0, axis=-1)  # x, z to x, y, z
-    return np.asarray(plane.pose.to_camera(flat)[:, :2])  # to the world

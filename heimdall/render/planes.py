@@ -9,7 +9,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera
 from heimdall.render import shapes, wires
-from heimdall.render.content.floor import outline_of
+from heimdall.render.content.floor import in_world, outline_of
 from heimdall.render.layout import Letterbox
 from heimdall.render.shapes import Color
 from heimdall.tracking.world.places import Plane
@@ -33,9 +33,8 @@ def rows(
             (grid(around), 0.5 * pen, GRID * tint[3]),
             (np.stack([around, np.roll(around, -1, axis=0)], axis=1), pen, tint[3]),
         ):
-            own = np.insert(flat, 1, 0.0, axis=-1)  # x, z to x, y, z
-            ends = plane.pose.to_camera(own.reshape(-1, 3)).reshape(-1, 2, 3)  # to the world
-            made.append(shapes.lines(*wires.lines(ends, camera, box), width, (*tint[:3], opacity)))
+            ends = wires.lines(in_world(plane, flat), camera, box)
+            made.append(shapes.lines(*ends, width, (*tint[:3], opacity)))
     return np.concatenate(made)
 
 

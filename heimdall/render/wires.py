@@ -1,4 +1,4 @@
-"""Lines of the world, as lines of the surface."""
+"""Lines and points of the world, as lines and points of the surface."""
 
 from __future__ import annotations
 
@@ -20,6 +20,13 @@ def lines(ends: np.ndarray, camera: Camera, box: Letterbox) -> tuple[np.ndarray,
     there = there[(there[..., 2] > NEAREST_M).any(axis=1)]
     start, end = there[:, 0], there[:, 1]
     return _pixels(_cut(start, end), camera, box), _pixels(_cut(end, start), camera, box)
+
+
+def points(places: np.ndarray, camera: Camera, box: Letterbox) -> np.ndarray:
+    """Where points (n, 3) of the world are on the surface, (m, 2), of those before the camera."""
+    assert camera.pose is not None
+    there = camera.pose.to_camera(places)
+    return _pixels(there[there[:, 2] > NEAREST_M], camera, box)
 
 
 def _cut(ends: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -28,6 +28,11 @@ def outline_of(plane: object) -> np.ndarray:
     return np.array([(-x, -z), (x, -z), (x, z), (-x, z)])
 
 
+def in_world(plane: Plane, flat: np.ndarray) -> np.ndarray:
+    """Points of a plane, its own x and z (..., 2), in the world (..., 3)."""
+    return plane.pose.to_camera(np.insert(flat, 1, 0.0, axis=-1))  # from its axes to the world's
+
+
 def floor_of(at: Pose, found: Sequence[Plane], *, scale: float, yaw: float) -> np.ndarray | None:
     """Of ``found`` the plane that a model at a place stands on: the corners around it, x and z of
     the model's space, (k, 2). None where it stands on none of them."""
@@ -35,7 +40,7 @@ def floor_of(at: Pose, found: Sequence[Plane], *, scale: float, yaw: float) -> n
     if not under:
         return None
     plane = min(under, key=lambda each: abs(_own(at, each)[1]))
-    corners = plane.pose.to_camera(np.insert(outline_of(plane), 1, 0.0, axis=1))  # to the world
+    corners = in_world(plane, outline_of(plane))
     return np.asarray((at.inverse.to_camera(corners) @ about_y(yaw))[:, [0, 2]] / scale)
 
 

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.adjust import adjust
 from heimdall.tracking.slam.follow import follow
 from heimdall.tracking.slam.found import Planes
@@ -206,28 +205,13 @@ class Mapper:
         points.spread[younger] = np.inf
         return younger
 
-    def _observed(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All looks at points: keyframes' numbers (n,), which of ``ids`` (n,), where (n, 2)."""
-        numbers, which, seen = [], [], []
-        for each in self._map.keyframes.values():
-            at = each.places(ids)
-            there = np.flatnonzero(at >= 0)
-            numbers.append(np.full(len(there), each.number))
-            which.append(there)
-            seen.append(each.seen[at[there]])
-        return np.concatenate(numbers), np.concatenate(which), np.concatenate(seen)
-
-    def _arrays(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        poses = [self._map.keyframes[number].pose for number in numbers.tolist()]
-        return np.stack([p.rotation for p in poses]), np.stack([p.translation for p in poses])
-
     def _triangulate(self, keyframe: Keyframe) -> np.ndarray:
         """Give places to points that have none, and were seen with parallax."""
         points = self._map.points
         ids = keyframe.ids[~points.known(keyframe.ids)]
         if not len(ids):
             return ids
-        numbers, which, seen = self._observed(ids)
+        numbers, which, seen = self._map.observed(ids)
         looks = np.bincount(which, minlength=len(ids))
         several = looks >= 2
         if not several.any():
@@ -235,7 +219,7 @@ class Mapper:
         ids, keep = ids[several], several[which]
         which = (np.cumsum(several) - 1)[which[keep]]
         cameras, numbers = np.unique(numbers[keep], return_inverse=True)
-        turned, moved = self._arrays(cameras)
+        turned, moved = self._map.poses(cameras)
         found, errors, parallax = refine_points(
             turned, moved, numbers, which, seen[keep], points.position[ids]
         )
@@ -257,7 +241,7 @@ class Mapper:
         window = [keyframe, *(each for _, each in self._neighbours(keyframe)[: WINDOW - 1])]
         ids = np.unique(np.concatenate([each.ids for each in window]))
         ids = ids[points.spread[ids] < 2 * KNOWN]
-        numbers, which, seen = self._observed(ids)
+        numbers, which, seen = self._map.observed(ids)
         inner = {each.number for each in window}
         others, counts = np.unique(numbers[~np.isin(numbers, list(inner))], return_counts=True)
         held = others[np.argsort(-counts)][:FIXED]
@@ -274,27 +258,20 @@ class Mapper:
         fixed = np.isin(cameras, held)
         if not fixed.any():
             fixed[0] = True  # the oldest
-        turned, moved = self._arrays(cameras)
+        turned, moved = self._map.poses(cameras)
         sigma = NOISE_PX / keyframe.picture.lens.fx
         found = adjust(
             turned, moved, points.position[ids], at, which, seen[keep], fixed,
             sigma=sigma, steps=STEPS,
         )  # fmt: skip
-        for number, turn, move in zip(
-            cameras.tolist(), found.rotations, found.translations, strict=True
-        ):
-            self._map.keyframes[number].pose = Pose(turn, move)
+        self._map.place(cameras, found.rotations, found.translations)
         points.position[ids] = found.points
         parallax = self._parallax(cameras, at, which, len(ids), found.points)
         points.spread[ids] = np.minimum(sigma / np.maximum(parallax, 1e-6), 1.0)
         # a point whose rays have become parallel has no place: it is as good as its depth
         self._drop_wrong(cameras, at, ids, which, found.errors, WRONG_PX / keyframe.picture.lens.fx)
         self._map.hung(ids)
-        for number in cameras.tolist():
-            each = self._map.keyframes[number]
-            own = each.ids[points.known(each.ids)]
-            if len(own) > 8:
-                each.depth = float(np.median(each.pose.to_camera(points.position[own])[:, 2]))
+        self._map.measure(cameras)
         self._changed |= set(cameras.tolist())
         return ids
 
@@ -306,21 +283,13 @@ class Mapper:
         if times == 1:
             return np.empty(0, np.int64)
         found = looks.adjusted(math.log(times), 2 * CALIBRATING_STEPS)
-        known, points = self._map.keyframes, self._map.points
         self._map.zoom(times)
-        for number, turn, move in zip(
-            looks.numbers, found.rotations, found.translations, strict=True
-        ):
-            known[number].pose = Pose(turn, move)
-        points.position[looks.ids] = found.points
+        self._map.place(looks.numbers, found.rotations, found.translations)
+        self._map.points.position[looks.ids] = found.points
         self._map.hung(looks.ids)
-        left = np.isfinite(points.spread)
-        left[looks.ids] = False
-        for number, each in known.items():
-            points.hang(np.flatnonzero(left & (points.anchor == number)), each.pose)
-            own = each.ids[points.known(each.ids)]
-            each.depth = float(np.median(each.pose.to_camera(points.position[own])[:, 2]))
-        self._changed = set(known)
+        self._changed = set(self._map.keyframes)
+        self._map.rehang(self._changed, looks.ids)
+        self._map.measure(np.array(list(self._changed)))
         return self._map.placed()
 
     def _parallax(

@@ -7,6 +7,7 @@ by how much that is uncertain. So the camera is followed without parallax, too.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ KNOWN = 0.08  # below it a point has a place in the world
 FAR_STEP, FAR_TURN = 0.5, 0.6  # of the depth, radians: so different is quite another view
 MARGIN_PX = 8  # at the edge of a picture, where no point is looked for
 POINTS = ("position", "spread", "anchor", "ray", "inverse")  # the arrays of all points
+FEW = 8  # points: they do not say how far away things are
 GROWN = 1024  # points for which room is made at once
 
 
@@ -170,6 +172,51 @@ class Map:
         up = -np.sum(downs, axis=0) if downs else np.zeros(3)
         length = float(np.linalg.norm(up))
         return up / length if length > len(downs) / 2 else None  # else they contradict each other
+
+    def rehang(self, numbers: set[int], placed: np.ndarray) -> None:
+        """Points that hang on those keyframes, and are not ``placed`` by themselves, go with
+        them."""
+        left = np.isfinite(self.points.spread)
+        left[placed] = False
+        own = np.flatnonzero(left)
+        anchors = self.points.anchor[own]
+        for number in numbers & set(self.keyframes) & set(np.unique(anchors).tolist()):
+            self.points.hang(own[anchors == number], self.keyframes[number].pose)
+
+    def observed(
+        self, ids: np.ndarray, numbers: Collection[int] | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All looks at points, of those keyframes (None: of all): their numbers (n,), which of
+        ``ids`` (n,), where (n, 2)."""
+        cameras, which, seen = [], [], []
+        for each in self.keyframes.values():
+            if numbers is not None and each.number not in numbers:
+                continue
+            at = each.places(ids)
+            there = np.flatnonzero(at >= 0)
+            cameras.append(np.full(len(there), each.number))
+            which.append(there)
+            seen.append(each.seen[at[there]])
+        return np.concatenate(cameras), np.concatenate(which), np.concatenate(seen)
+
+    def poses(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rotations (n, 3, 3) and translations (n, 3) of keyframes."""
+        poses = [self.keyframes[number].pose for number in numbers.tolist()]
+        return np.stack([p.rotation for p in poses]), np.stack([p.translation for p in poses])
+
+    def place(self, numbers: np.ndarray, rotations: np.ndarray, translations: np.ndarray) -> None:
+        """Keyframes are there, by an adjustment."""
+        for number, turn, move in zip(numbers.tolist(), rotations, translations, strict=True):
+            self.keyframes[number].pose = Pose(turn, move)
+
+    def measure(self, numbers: np.ndarray) -> None:
+        """How far away things are at keyframes, where enough of their points say it."""
+        for number in numbers.tolist():
+            each = self.keyframes[number]
+            own = each.ids[self.points.known(each.ids)]
+            if len(own) > FEW:
+                there = each.pose.to_camera(self.points.position[own])
+                each.depth = float(np.median(there[:, 2]))
 
     def placed(self) -> np.ndarray:
         """Ids of all points that have a place."""

@@ -29,26 +29,20 @@ class Looks:
     """What the newest keyframes of a map saw of its points."""
 
     def __init__(self, known: Map, noise_px: float) -> None:
-        self.numbers = sorted(known.keyframes)[-MOST:]
-        frames = [known.keyframes[each] for each in self.numbers]
-        ids = np.unique(np.concatenate([each.ids for each in frames]))
+        newest = sorted(known.keyframes)[-MOST:]
+        ids = np.unique(np.concatenate([known.keyframes[each].ids for each in newest]))
         ids = ids[known.points.known(ids)]
-        seen = [np.isin(each.ids, ids) for each in frames]
-        own = np.concatenate([each.ids[at] for each, at in zip(frames, seen, strict=True)])
-        which = np.searchsorted(ids, own)
+        numbers, which, rays = known.observed(ids, newest)
         often = np.bincount(which, minlength=len(ids)) >= LEAST_LOOKS
         kept = often[which]
-        self.ids = ids[often]
+        self.ids, self._rays = ids[often], rays[kept]
         self._which = (np.cumsum(often) - 1)[which[kept]]
-        cameras = np.repeat(np.arange(len(frames)), [int(at.sum()) for at in seen])
-        self._cameras = cameras[kept]
-        rays = [each.seen[at] for each, at in zip(frames, seen, strict=True)]
-        self._rays = np.concatenate(rays)[kept]
-        self._turned = np.stack([each.pose.rotation for each in frames])
-        self._moved = np.stack([each.pose.translation for each in frames])
+        self.numbers, self._cameras = np.unique(numbers[kept], return_inverse=True)
+        if len(self.numbers):
+            self._turned, self._moved = known.poses(self.numbers)
         self._points = known.points.position[self.ids]
-        self._sigma = noise_px / frames[0].picture.lens.fx
-        self._fixed = np.arange(len(frames)) == 0
+        self._sigma = noise_px / known.keyframes[newest[0]].picture.lens.fx
+        self._fixed = np.arange(len(self.numbers)) == 0
         self._costs: dict[float, float] = {}
 
     def adjusted(self, log: float, steps: int = STEPS) -> Adjusted:

@@ -392,7 +392,7 @@ class RoomTracker:
         points.anchor[update.ids] = update.anchor
         points.spread[update.gone] = np.inf
         self.map.hung(update.ids)
-        self._rehang(set(update.keyframes), update.ids)
+        self.map.rehang(set(update.keyframes), update.ids)
         for number, features in update.features.items():
             if number in known:
                 known[number].features = features
@@ -414,7 +414,7 @@ class RoomTracker:
             log.warning("%s", self._wrong_lens)
 
     def _move(self, number: int, pose: Pose, scale: float) -> None:
-        """A keyframe moves: what only hangs on it goes with it by ``_rehang``, unless a loop has
+        """A keyframe moves: what only hangs on it goes with it by ``rehang``, unless a loop has
         changed lengths, too."""
         if scale != 1:
             self.map.move(number, pose, scale)
@@ -424,16 +424,6 @@ class RoomTracker:
         """A pose, gone with that keyframe, and how many times nearer things are there now."""
         now = self.map.keyframes[number]
         return carried(pose, before, now.pose, now.scale / scale), now.scale / scale
-
-    def _rehang(self, moved: set[int], placed: np.ndarray) -> None:
-        """Points that are not adjusted yet go with their keyframe."""
-        points, known = self.map.points, self.map.keyframes
-        left = np.isfinite(points.spread)
-        left[placed] = False
-        own = np.flatnonzero(left)
-        anchors = points.anchor[own]
-        for number in moved & set(known) & set(np.unique(anchors).tolist()):
-            points.hang(own[anchors == number], known[number].pose)
 
     # --- found again ------------------------------------------------------------------------
 

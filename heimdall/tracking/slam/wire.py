@@ -98,7 +98,7 @@ def to_map(message: Message) -> Map:
     for name in POINTS:
         setattr(known.points, name, arrays[name])
     known.planes = _planes(message) or Planes()
-    known.times = message.words.get("times", 1.0)
+    known.times = message.words["times"]
     return known
 
 

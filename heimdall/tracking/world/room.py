@@ -18,7 +18,7 @@ from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
 from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import GUESS, HEIGHT, TARGET, THING, USER, Setting
-from heimdall.tracking.world.things import SHOWS, Things, height_of
+from heimdall.tracking.world.things import SHOWS, Box, Things, height_of
 
 UP = np.array([0.0, 0.0, 1.0])
 ORIGIN = on_target(Pose(np.eye(3), np.zeros(3)))
@@ -127,9 +127,7 @@ class Room:
             raise AppError("scale_by() needs a room that is tracked: ask world.tracked before")
         self._enlarge(self._layout, self._setting, factor, USER)
 
-    def size(
-        self, box: tuple[float, float, float, float], camera: Camera, height_m: float, spread: float
-    ) -> None:
+    def size(self, box: Box, camera: Camera, height_m: float, spread: float) -> None:
         """Something upright of a known height is seen. It counts where it stands on a level plane,
         and nothing better says the metres."""
         layout, now = self._layout, self._setting

@@ -14,6 +14,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera
 
+Box = tuple[float, float, float, float]  # left, top, right, bottom, pixels
 KEPT = 64
 LEAST = 8  # looks
 MAD = 1.4826  # times the median deviation is the standard one
@@ -52,7 +53,7 @@ class Things:
         return Length(math.exp(middle), math.hypot(noise, float(spreads.min())))
 
 
-def height_of(box: tuple[float, float, float, float], camera: Camera, foot: np.ndarray) -> float:
+def height_of(box: Box, camera: Camera, foot: np.ndarray) -> float:
     """How tall something upright is, in the world's units, that stands at ``foot`` (3,) and fills
     ``box`` (left, top, right, bottom) in the picture of a ``camera`` with a pose; z is up."""
     assert camera.pose is not None

@@ -40,6 +40,7 @@ from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.room import Room
 from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import GUESS, IN_PLACE, TARGET
+from heimdall.tracking.world.things import Box
 from heimdall.tracking.world.thread import Following, PoseThread
 from heimdall.tracking.world.way import Way
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Box = tuple[float, float, float, float]
 NOT_YET = Located(0, LOST, None)
 STILL = Pose(np.eye(3), np.zeros(3))
 GONE_MS, BACK_MS = 500.0, 200.0  # content fades so long when the pose is lost, and comes back
