@@ -171,7 +171,7 @@ class RoomTracker:
         self._references = [now]
         self.map.planes = Planes(up=self.map.up)
         self._receive(self._mapper.begin(self.map))
-        fit = self._look(picture, self._pose)
+        fit = self._look(now.picture, self._pose)
         self._age = 0
         if fit is not None:
             self._pose = fit.pose

@@ -223,14 +223,15 @@ def _in_map(pairs: list[Pair], layout: Layout) -> list[Pose]:
 
 def _rehung(pair: Pair, before: Layout, now: Layout) -> Pair:
     """As long as lengths are now; on another keyframe, if its own is gone."""
-    if pair.keyframe not in before.keyframes:
+    number: int | None = pair.keyframe
+    relative = pair.relative
+    if number not in before.keyframes:
         return pair
-    if pair.keyframe in now.keyframes:
-        scale = before.nearer(pair.keyframe, now)
-        return pair if scale == 1 else replace(pair, relative=nearer(pair.relative, scale))
-    pose = pair.relative.after(before.keyframes[pair.keyframe][0])
-    other = before.nearest(pose, now)
-    if other is None:
-        return pair
-    relative = pose.after(before.keyframes[other][0].inverse)
-    return replace(pair, keyframe=other, relative=relative)
+    if number not in now.keyframes:
+        pose = relative.after(before.keyframes[number][0])
+        number = before.nearest(pose, now)
+        if number is None:
+            return pair
+        relative = pose.after(before.keyframes[number][0].inverse)
+    relative = nearer(relative, before.nearer(number, now))
+    return replace(pair, keyframe=number, relative=relative)
