@@ -3,10 +3,10 @@
     python -m benchmarks.placed --runs 4                 # 20 s each, 1280x720, without a window
     python -m benchmarks.placed --press 3:n 5:n          # with more pieces
 
-The clip is rendered (scripts/room.py), so each of its frames has an exact pose. In every frame that
-is drawn the couch's place in the picture is led back to the table; *off* is how far it is from the
-middle of all these places, in pixels of the picture, 640x480. Frames come from the clip as a camera
-would give them, and four networks run beside.
+The clip is rendered (`benchmarks/home.py`), so each of its frames has an exact pose. In every frame
+that is drawn the couch's place in the picture is led back to the table; *off* is how far it is from
+the middle of all these places, in pixels of the picture, 640x480. Frames come from the clip as a
+camera would give them, and four networks run beside.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.home import CAMERA, FPS, SECONDS, TABLE_M, Home
 from heimdall.app import load_app
 from heimdall.app.options import RunOptions, parse_press
 from heimdall.runtime.run import run_app
 from heimdall.system.cpu import cpu_name
-from scripts.room import CAMERA, FPS, SECONDS, TABLE_M, Home
 
 Places = list[tuple[int, tuple[float, float]]]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.home import CAMERA, FPS, TABLE_M, Home
 from benchmarks.placed import off_px
-from scripts.room import CAMERA, FPS, TABLE_M, Home
 
 SPOT = np.array([0.1, TABLE_M, 0.1])
 

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
+from benchmarks.home import CAMERA, CLIP, FPS, Home
 from heimdall.capture import Camera, Motion, Pose
 from heimdall.errors import ConfigError
 from heimdall.tracking.slam import wire
@@ -15,7 +16,6 @@ from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import Keyframe, Map
 from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.tracker import RoomTracker
-from scripts.room import CAMERA, CLIP, FPS, Home
 
 COUNT = 75
 ASIDE = np.array([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]])  # clockwise, as the pictures are turned

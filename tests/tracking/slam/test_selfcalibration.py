@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import pytest
 
+from benchmarks.home import CAMERA, CLIP, FPS, Home
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
-from scripts.room import CAMERA, CLIP, FPS, Home
 
 COUNT = 240
 

@@ -1,4 +1,4 @@
-"""The clip of the room is what its script renders, and its camera comes back to where it began."""
+"""The clip of the room is what its room looks like, and its camera comes back to where it began."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
+from benchmarks.home import CAMERA, CLIP, FPS, SECONDS, SIZE, TABLE_M, Home
 from heimdall.capture.camera_files import known_camera
-from scripts.room import CAMERA, CLIP, FPS, SECONDS, SIZE, TABLE_M, Home
 
 
 def test_the_way_of_the_camera_is_closed():
