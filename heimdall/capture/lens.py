@@ -76,7 +76,7 @@ class Motion:
         try:
             down = np.array(self.down, np.float64)
             length = float(np.linalg.norm(down))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             down, length = np.empty(0), 0.0
         if down.shape != (3,) or not 0 < length < np.inf:
             raise ConfigError(

@@ -119,7 +119,7 @@ def sides(what: str, size: tuple[int, int], multiple: int) -> tuple[int, int]:
     """``size`` as (height, width), checked to be positive multiples of ``multiple``."""
     try:
         height, width = (int(side) for side in size)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{what} must be (height, width), not {size!r}") from None
     if min(height, width) < multiple or height % multiple or width % multiple:
         raise ConfigError(f"{what} {height}x{width}: both sides must be multiples of {multiple}")

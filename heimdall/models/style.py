@@ -65,7 +65,7 @@ def style_weights(options: Mapping[str, Any], default: np.ndarray | None = None)
 def _scaled(weights: Any) -> np.ndarray:
     try:
         values = np.asarray(weights, np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = np.empty(0, np.float32)
     if values.shape != (STYLES,) or not np.isfinite(values).all() or values.min() < 0:
         raise ConfigError(f"style weights must be {STYLES} finite numbers >= 0")

@@ -82,7 +82,7 @@ def points(given: Any, method: str) -> np.ndarray:
     """Points of the picture, float32 (n, 2 or more). Raises AppError."""
     try:
         array = np.asarray(given, np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise refused(method, "points, an array of shape (n, 2)", given) from None
     if array.ndim != 2 or array.shape[1] < 2:
         raise AppError(f"points of shape {array.shape}: give (n, 2) or (n, 3)")
@@ -93,7 +93,7 @@ def place(at: Any, method: str) -> np.ndarray:
     """A point of the picture, float32 (2,). Raises AppError."""
     try:
         array = np.asarray(at, np.float32)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = np.zeros(0, np.float32)
     if array.shape != (2,) or not np.isfinite(array).all():
         raise refused(method, "a point of the picture, (x, y),", at)

@@ -34,7 +34,7 @@ def rgba(color: Color) -> tuple[float, float, float, float]:
             values = [byte / 255 for byte in digits]
         else:
             values = [float(value) for value in color]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         values = []
     if len(values) == 3:
         values.append(1.0)

@@ -51,8 +51,8 @@ class Preview:
 
     @property
     def errors(self) -> list[str]:
-        """What has failed, each message once."""
-        return self._encoder.errors
+        """What has failed, each message once, and who was turned away."""
+        return [*self._encoder.errors, *self._server.errors]
 
     def progress(self, inner: Progress) -> Progress:
         """Progress that the page shows as well. Escape in the page ends the program as Ctrl-C

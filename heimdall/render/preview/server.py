@@ -42,6 +42,11 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_REFUSED = {
+    "gave_way": "that were silent gave way to new ones",
+    "full": "found all places taken",
+    "no_handle": "for want of handles",
+}
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -83,6 +88,13 @@ class Server:
     def progress(self, what: str, share: float) -> None:
         """Tell how far loading is."""
         self._call(self._tell, protocol.progress(what, share))
+
+    @property
+    def errors(self) -> list[str]:
+        """How many connections were not let in, or ended for new ones; nothing of none."""
+        closed = self._door.closed
+        refused = [f"{closed[why]} {words}" for why, words in _REFUSED.items() if closed[why]]
+        return [f"preview: connections turned away: {', '.join(refused)}"] if refused else []
 
     def close(self) -> None:
         """Tell the viewers that the run has ended, and end the thread."""

@@ -76,6 +76,7 @@ class Figures:
         self.lanes: dict[str, int] = {}  # how many chunks processors run at once: 1, if not here
         self.dnns = dnns
         self._simulated = simulated
+        self._last_ns = self._longest_ns = 0  # of all frames: a restart forgets no stall
         self.recent_ms: deque[float] = deque(maxlen=150)  # for the overlay's graph
         self.restart(0 if simulated else time.perf_counter_ns())
 
@@ -98,8 +99,11 @@ class Figures:
     def frame(self, presented_ns: int, deadline_ns: int, drawn_ns: int, render_ns: int) -> None:
         """A frame is presented, late if that is over 1 ms after its deadline. The GPU had drawn
         it at ``drawn_ns``, in ``render_ns``."""
+        if self._last_ns:
+            self._longest_ns = max(self._longest_ns, presented_ns - self._last_ns)
         if self.presented_ns:
             self.recent_ms.append((presented_ns - self.presented_ns[-1]) / 1e6)
+        self._last_ns = presented_ns
         self.presented_ns.append(presented_ns)
         self.drawn_ns.append(drawn_ns)
         self.render_ns.append(render_ns)
@@ -159,6 +163,7 @@ class Figures:
             "seconds": round(seconds, 3),
             "fps": window_rates(intervals, self.fps_target),
             "frame_interval_ms": percentiles(intervals),
+            "longest_interval_ms": round(self._longest_ns / 1e6, 3) or None,
             "draw_interval_ms": percentiles(_intervals_ms(self.drawn_ns)),
             "picture_age_ms": percentiles(np.asarray(self.picture_ns) / 1e6, maximum=False),
             "late_frames": self.late_frames,

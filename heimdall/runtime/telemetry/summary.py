@@ -183,10 +183,10 @@ class RunSummary:
     """What a run came to, after its warm-up. ``start``: where networks had to be built first, what
     was before that.
 
-    ``frame_interval_ms``: between the frames that a user sees; ``draw_interval_ms``: between the
-    ends of drawing; ``picture_age_ms``: of the camera picture in a frame, when that is presented.
-    A *late* frame is presented more than 1 ms after its deadline; ``late_rate``:
-    the share of those.
+    ``frame_interval_ms``: between the frames that a user sees; ``longest_interval_ms``: of all
+    since the first, warm-up included; ``draw_interval_ms``: between the ends of drawing;
+    ``picture_age_ms``: of the camera picture in a frame, when that is presented. A *late* frame is
+    presented more than 1 ms after its deadline; ``late_rate``: the share of those.
     ``throughput_hz``: inferences and answered requests a second.
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
     ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way;
@@ -212,6 +212,7 @@ class RunSummary:
     seconds: float
     fps: Rates
     frame_interval_ms: Spread
+    longest_interval_ms: float | None = field(default=None, kw_only=True)
     draw_interval_ms: Spread
     picture_age_ms: Quantiles
     late_frames: int

@@ -110,6 +110,8 @@ def _session() -> tuple[Entry, ...]:
         pixels = np.full((12, 16, 3), 40 * number, np.uint8)
         jpeg = cv2.imencode(".jpg", pixels)[1].tobytes()
         picture = messages.image_message(_BEGAN_NS + at_ns, jpeg, "jpeg")
+        down = json.dumps({"down": [0.1 * number, 1.0, 0.2]}).encode()
+        entries.append(Entry(messages.MOTION, "heimdallMotion", at_ns, down))
         entries.append(Entry(messages.PICTURES, messages.IMAGE_SCHEMA, at_ns, picture))
         result: dict[str, Any] = {
             "dnn": "hands",

@@ -18,7 +18,7 @@ from tests.docs.json_schemas import wrong
 from tests.lab.faults.series import S, seen
 
 SUMMARY = {
-    "frame_interval_ms": {"max": 34.0},
+    "longest_interval_ms": 34.0,
     "errors": ["detect: it failed"],
     "outputs": {},
     "late_frames": 2,

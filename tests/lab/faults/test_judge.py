@@ -14,7 +14,7 @@ FAULT = Fault("made-up", "Something goes wrong.")
 
 
 def outcome(run=None, longest_ms=34.0, errors=("detect: it failed",), **more):
-    summary = {"frame_interval_ms": {"max": longest_ms}, "errors": list(errors), "outputs": {}}
+    summary = {"longest_interval_ms": longest_ms, "errors": list(errors), "outputs": {}}
     given = {"status": 0, "ended_ns": 15 * S + S // 2, "summary": summary, "said": [], "left": []}
     return Outcome(run or seen(), **{**given, **more})
 

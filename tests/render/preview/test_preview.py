@@ -6,7 +6,10 @@ import asyncio
 import importlib.util
 import json
 import logging
+import socket
 import threading
+import time
+from urllib.parse import urlsplit
 
 import aiohttp
 import cv2
@@ -76,6 +79,20 @@ def test_frames_of_the_surface_arrive_upright_and_the_newest_next(preview, headl
         assert shown[:170, :, 2].min() > 200  # red above, as OpenCV has colours
         assert shown[190:, :, 0].min() > 200
     assert preview.errors == []
+
+
+def test_who_is_turned_away_is_counted_and_told(preview):
+    place = urlsplit(preview.url)
+    silent = [socket.create_connection((place.hostname, place.port)) for _ in range(33)]
+    end = time.monotonic() + WAIT_S
+    while not preview.errors:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert preview.errors == [
+        "preview: connections turned away: 1 that were silent gave way to new ones"
+    ]
+    for each in silent:
+        each.close()
 
 
 def test_a_frame_without_viewers_costs_nothing(preview):

@@ -73,6 +73,19 @@ def test_the_summary_counts_after_warm_up_only():
     assert summary["gpu"]["useful_ms"] == 5 + 2 * 20
 
 
+@pytest.mark.parametrize("stalled", range(1, 5))
+def test_no_stall_is_forgotten_when_counting_starts_afresh(stalled):
+    figures, now_ns = Figures(30, {}, simulated=True), 0
+    for number in range(6):
+        now_ns += (900 if number == stalled else 33) * MS
+        figures.frame(now_ns, now_ns, now_ns, 1)
+        if number == 2:
+            figures.restart(now_ns)
+    found = figures.summary(0, None, now_ns)
+    assert found["longest_interval_ms"] == 900
+    assert found["frame_interval_ms"]["max"] == (900 if stalled > 3 else 33)
+
+
 def test_rates_are_told_beside_what_was_asked_for():
     asked, event_driven = ModelFigures(required_hz=2.0), ModelFigures()
     figures = Figures(30, {"eye": asked, "ear": event_driven}, simulated=True)
