@@ -20,7 +20,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.system.paths import ASSETS
 
 VARIANTS = ("hand", "fast", "covered", "people")
@@ -32,6 +32,7 @@ STEP_PX, AT_M = 10.0, 1.8  # what is so far away moves by less between moments o
 ROLLING_S, BANDS = 0.02, 6
 NOISE = 2.5  # grey levels
 COVERED = 300, 360  # frames
+PUSH_OFF, PUSH_NOISE, MOMENT_S = 0.1, 0.05, 0.002  # of an accelerometer, m/s^2; in between
 ASIDE_S, ASIDE_HALF_S = 11.0, 1.5  # when the camera looks away
 LEAVES = 16  # of a plant
 COARSE = 8  # depths are looked up in a picture so many times smaller
@@ -251,6 +252,19 @@ class Room:
         right /= np.linalg.norm(right)
         rotation = np.stack([right, np.cross(forward, right), forward])
         return Pose(rotation, -rotation @ eye)
+
+    @property
+    def motions(self) -> list[Motion]:
+        """What a phone's sensors say of each frame: where down is, and accelerations that are off
+        by 0.1 m/s^2 for good, and by 0.05 at random."""
+        chance = np.random.default_rng([self.seed, 11])
+        off, found = PUSH_OFF * chance.normal(size=3), []
+        for number, pose in enumerate(self.poses):
+            ends = [self.pose(number / FPS + each).position for each in (-MOMENT_S, MOMENT_S)]
+            pushed = (ends[0] + ends[1] - 2 * pose.position) / MOMENT_S**2
+            said = pose.rotation @ pushed + off + PUSH_NOISE * chance.normal(size=3)
+            found.append(Motion(pose.rotation @ (0, -1, 0), said))
+        return found
 
     @property
     def poses(self) -> list[Pose]:

@@ -2,6 +2,7 @@
 
     python -m benchmarks.world --seeds 3              # every frame is looked at, as fast as it can
     python -m benchmarks.world --seeds 3 --paced      # 30 frames a second, as in runs
+    python -m benchmarks.world --seeds 8 --variants hand,fast --sensors  # metres by accelerations
     python -m benchmarks.world --variants away,rotation,white,dark,still
     python -m benchmarks.world --clip vamr:FOLDER --frames 370 --paced --repeat 5
     python -m benchmarks.world --clip desk.mp4 --reference colmap
@@ -34,18 +35,21 @@ import numpy as np
 from benchmarks import colmap
 from benchmarks.rooms import FPS, FRAMES, MORE, PLANES, VARIANTS, Room, TruePlane, rendered
 from benchmarks.trajectory import Flat, PlaneOff, Quality, judged, planes_judged
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
+from heimdall.tracking.world.layout import Locator
+from heimdall.tracking.world.lengths import Length
 
 COLUMNS = ("clip", "first", "tracked", "ATE", "worst", "mm", "turn", "worst", "drift", "false",
-           "back", "keyframes", "planes", "table", "ms")  # fmt: skip
+           "back", "keyframes", "planes", "table", "metres", "ms")  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Clip:
     """Grey pictures of a ``camera``, at FPS, and what is known about them: ``truth`` and ``depths``
-    by number, the ``gaps``, flat ``faces``, and whether lengths are ``metric``."""
+    by number, the ``gaps``, flat ``faces``, whether lengths are ``metric``, and what sensors say
+    (``motions``)."""
 
     name: str
     pictures: Sequence[np.ndarray]
@@ -55,13 +59,20 @@ class Clip:
     gaps: tuple[range, ...] = ()
     faces: Sequence[Flat] = ()
     metric: bool = False
+    motions: Sequence[Motion] = ()
 
 
 # --- clips ------------------------------------------------------------------------------------
 
 
 def room(
-    folder: Path, seed: int, variant: str, size: tuple[int, int] = (640, 480), frames: int = FRAMES
+    folder: Path,
+    seed: int,
+    variant: str,
+    size: tuple[int, int] = (640, 480),
+    frames: int = FRAMES,
+    *,
+    sensors: bool = False,
 ) -> Clip:
     """A rendered room; it is rendered now if it is not in the folder."""
     made = Room(seed, variant, size, frames)
@@ -76,6 +87,7 @@ def room(
         (made.gap,) if made.gap else (),
         [_flat(each) for each in made.faces],
         metric=True,
+        motions=made.motions if sensors else (),
     )
 
 
@@ -142,7 +154,9 @@ def clips(options: argparse.Namespace) -> Iterator[Clip]:
         return
     for variant in options.variants.split(","):
         for seed in range(options.first, options.first + options.seeds):
-            yield room(options.folder, seed, variant, options.size, options.frames or FRAMES)
+            frames = options.frames or FRAMES
+            place = options.folder, seed, variant, options.size, frames
+            yield room(*place, sensors=options.sensors)
 
 
 # --- the tracker on them ----------------------------------------------------------------------
@@ -154,7 +168,8 @@ class Tried:
     with a pose, the ``quality`` of these, None if there is no saying; ``why`` others have none, how
     often; ``keyframes``, milliseconds a frame (``ms``); true ``planes`` that were found, degrees
     and offset as a share of their distance, and how many were found where none is
-    (``wrong_planes``); the mapper's ``problem``."""
+    (``wrong_planes``); the mapper's ``problem``; by how much metres by sensors are off and are
+    said to be."""
 
     clip: Clip
     frames: int
@@ -166,11 +181,13 @@ class Tried:
     planes: dict[str, PlaneOff]
     wrong_planes: int
     problem: str
+    metres: tuple[float, float] | None
 
 
 def tried(clip: Clip, paced: bool) -> Tried:
     """The tracker on one clip."""
     tracker = RoomTracker(None if paced else Mapper())
+    locator, length = Locator(tracker), None
     found: dict[int, Pose] = {}
     costs: list[float] = []
     why: Counter[str] = Counter()
@@ -178,13 +195,15 @@ def tried(clip: Clip, paced: bool) -> Tried:
     for number, picture in enumerate(clip.pictures):
         if paced:
             time.sleep(max(0.0, began_s + number / FPS - time.perf_counter()))
+        camera = clip.camera.sensing(clip.motions[number]) if clip.motions else clip.camera
         before_s = time.thread_time()
-        tracking = tracker.advance(picture, clip.camera, number, number / FPS)
+        tracking = locator.advance(picture, camera, number, number / FPS)
         costs.append((time.thread_time() - before_s) * 1e3)
         if tracking.tracked and tracking.pose is not None:
             found[number] = tracking.pose
         else:
             why[tracker.reason] += 1
+        length = tracking.length or length
     tracker.close()
     keyframes = tracker.map.keyframes.values()
     depth = float(np.median([each.depth for each in keyframes])) if keyframes else math.inf
@@ -216,7 +235,15 @@ def tried(clip: Clip, paced: bool) -> Tried:
         {name: off for name, off in best.items() if name != "side"},
         len(wrong),
         tracker.problem,
+        _off(length, quality),
     )
+
+
+def _off(length: Length | None, quality: Quality | None) -> tuple[float, float] | None:
+    """By how much sensors have the metres wrong, as a share, and what they say of that."""
+    if length is None or quality is None:
+        return None
+    return length.metres / quality.alignment.scale - 1, length.spread
 
 
 # --- what is printed --------------------------------------------------------------------------
@@ -239,6 +266,7 @@ def row(one: Tried, paced: bool) -> str:
     cells += [f"{len(known)} + {one.wrong_planes} wrong" if one.clip.faces else "-"]
     table = one.planes.get("table")
     cells += [f"{table[0]:.2f}°, {table[1]:.2%}" if table else "-"]
+    cells += [f"{one.metres[0]:+.1%} ± {one.metres[1]:.1%}" if one.metres else "-"]
     # else the mapper's time is in it
     cells += ["{:.1f} / {:.1f}".format(*np.percentile(one.ms, [50, 99])) if paced else "-"]
     return "| " + " | ".join(cells) + " |"
@@ -274,6 +302,10 @@ def _summed(kind: str, ones: Sequence[Tried]) -> str:
     if back:
         late = max(math.inf if each is None else each for each in back)
         line += f"; back after at most {late} frames"
+    metres = [each.metres for each in ones if each.metres is not None]
+    if metres:
+        line += f"; metres by sensors in {len(metres)}, off by {max(abs(m[0]) for m in metres):.1%}"
+        line += f" at most, by {max(abs(m[0]) / m[1] for m in metres):.1f} of what they say"
     tables = [each.planes["table"] for each in ones if "table" in each.planes]
     if any(each.clip.faces for each in ones):
         line += f"; table found in {len(tables)}"
@@ -288,7 +320,7 @@ def plain(one: Tried) -> dict[str, Any]:
     said: dict[str, Any] = {"clip": one.clip.name, "frames": one.frames}
     said |= {"share": one.share, "why": dict(one.why), "keyframes": one.keyframes}
     said |= {"ms": np.percentile(one.ms or [0], [50, 99]).tolist(), "planes": one.planes}
-    said |= {"wrong_planes": one.wrong_planes, "problem": one.problem}
+    said |= {"wrong_planes": one.wrong_planes, "problem": one.problem, "metres": one.metres}
     if q is not None:
         names = ("first", "tracked", "path", "ate", "worst", "turn", "worst_turn", "drift", "false")
         said |= {name: getattr(q, name) for name in names} | {"back": list(q.back)}
@@ -310,6 +342,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--clip", action="append", default=[], help="FILE, vamr:FOLDER or tsukuba:FOLDER")
     add("--reference", choices=["colmap"], help="where a file's true poses are from")
     add("--frames", type=int, help="of each clip, at most")
+    add("--sensors", action="store_true", help="rooms: frames come with what a phone's sensors say")
     add("--paced", action="store_true", help="30 frames a second, the map in its process")
     add("--repeat", type=int, default=1, help="how often each clip is tried")
     add("--json", action="store_true")

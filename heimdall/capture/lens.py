@@ -67,10 +67,11 @@ class Pose:
 @dataclass(frozen=True, eq=False)
 class Motion:
     """What a camera's sensors say of the moment of a picture, in its axes (x right, y down, z into
-    the picture): ``down`` (3,), where gravity pulls, of any length. Raises ConfigError for what is
-    no direction."""
+    the picture): ``down`` (3,), where gravity pulls, of any length, and its ``acceleration`` (3,)
+    in m/s^2 without gravity; None: unknown. Raises ConfigError for what is none."""
 
     down: np.ndarray | Sequence[float]
+    acceleration: np.ndarray | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -84,6 +85,22 @@ class Motion:
                 "along x to the right, y down and z into the picture"
             )
         object.__setattr__(self, "down", down / length)
+        if self.acceleration is not None:
+            object.__setattr__(self, "acceleration", _acceleration(self.acceleration))
+
+
+def _acceleration(given: object) -> np.ndarray:
+    """Of a camera (3,). Raises ConfigError for what is none."""
+    try:
+        found = np.array(given, np.float64)
+    except (TypeError, ValueError, OverflowError):
+        found = np.empty(0)
+    if found.shape != (3,) or not np.isfinite(found).all():
+        raise ConfigError(
+            f"acceleration {given!r}: give three finite numbers in m/s^2, without gravity, "
+            "along x to the right, y down and z into the picture"
+        )
+    return found
 
 
 @dataclass(frozen=True)

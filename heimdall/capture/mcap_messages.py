@@ -106,12 +106,13 @@ def read_camera(data: bytes) -> Camera:
 
 def motion_data(motion: Motion) -> dict[str, Any]:
     """What sensors said, as JSON data."""
-    return {"down": np.asarray(motion.down).tolist()}
+    said = {"down": motion.down, "acceleration": motion.acceleration}
+    return {name: np.asarray(each).tolist() for name, each in said.items() if each is not None}
 
 
 def read_motion(data: Mapping[str, Any]) -> Motion:
     """What sensors said. Raises ConfigError where that makes no sense."""
-    return Motion(data.get("down"))  # type: ignore[arg-type] # it looks
+    return Motion(data.get("down"), data.get("acceleration"))  # type: ignore[arg-type] # it looks
 
 
 def schema_bytes(name: str) -> bytes:

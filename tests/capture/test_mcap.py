@@ -52,7 +52,7 @@ def keep(path: Path, *, lossless: bool = True, pictures: int = len(TIMES_MS)) ->
 
 def test_what_sensors_said_of_a_picture_comes_with_it_again(tmp_path):
     writer, began_ns = McapWriter(tmp_path / "a.mcap", lossless=True), time.perf_counter_ns()
-    said = [Motion(np.array(each)) if each else None for each in ((0, 1, 0.5), None, (1, 0, 0))]
+    said = [Motion((0, 1, 0.5), (0.5, -9, 2)), None, Motion((1, 0, 0))]
     for number, each in enumerate(said):
         at_ns = began_ns + number * MS
         writer.frame(Frame(picture(number), number, at_ns, CAMERA.sensing(each)))
@@ -67,6 +67,9 @@ def test_what_sensors_said_of_a_picture_comes_with_it_again(tmp_path):
                 assert reader.camera.motion is None
             else:
                 assert reader.camera.motion.down == pytest.approx(each.down)
+                assert (reader.camera.motion.acceleration is None) == (each.acceleration is None)
+                if each.acceleration is not None:
+                    assert reader.camera.motion.acceleration == pytest.approx(each.acceleration)
 
 
 def played(path: Path) -> list[np.ndarray]:

@@ -88,6 +88,17 @@ def test_a_frame_has_the_camera_and_the_sensors_that_were_pushed_with_it():
     assert sensed.guessed
     assert sensed.motion.down == pytest.approx([0, 1, 0])
     known = Camera(64, 48, 50.0, 50.0, 31.5, 23.5)
-    both = source.push(image, camera=known, motion=Motion((0, 0, 1))).camera
+    both = source.push(image, camera=known, motion=Motion((0, 0, 1), (1, 2, 3))).camera
     assert (both.fx, both.guessed) == (50.0, False)
     assert both.motion.down == pytest.approx([0, 0, 1])
+    assert both.motion.acceleration == pytest.approx([1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "wrong", [(0, 0), (1, 2, np.nan), "abc", (1, None, 2), 10**400, [10**400] * 3]
+)
+def test_what_no_sensor_can_say_is_refused(wrong):
+    with pytest.raises(ConfigError, match="gravity"):
+        Motion(wrong)
+    with pytest.raises(ConfigError, match="acceleration"):
+        Motion((0, 1, 0), wrong)

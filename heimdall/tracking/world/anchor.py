@@ -13,10 +13,13 @@ from heimdall.tracking.world.places import NEAREST_M
 
 
 class Seeing(Protocol):
-    """Knows the camera that the picture being drawn is of, with its pose; None before the first."""
+    """Knows the camera that the picture being drawn is of, with its pose; None before the first.
+    ``hides``: whether something of the world lies before a point (3,)."""
 
     @property
     def camera(self) -> Camera | None: ...
+
+    def hides(self, point: np.ndarray) -> bool: ...
 
 
 class Place(Protocol):
@@ -55,6 +58,12 @@ class WorldAnchor(Anchor):
     def lost(self) -> bool:
         """True once the room's map that it goes with was given up: it is not drawn then."""
         return not isinstance(self._place, Pose) and not self._place.known
+
+    @property
+    def hidden(self) -> bool:
+        """True where a plane that was found in a room lies before it, as a table does before what
+        stands on the floor behind: what is drawn flat there is best left out."""
+        return self._world.hides(self.pose.translation)
 
     @property
     def at(self) -> tuple[float, float]:

@@ -16,7 +16,9 @@ from heimdall.capture.lens import Camera, Motion, Pose
 from heimdall.tracking.pose.tracker import Tracking
 from heimdall.tracking.slam.found import Planes
 from heimdall.tracking.slam.model import KNOWN, Map, away, carried
+from heimdall.tracking.world.lengths import Length, Lengths
 from heimdall.tracking.world.setting import Setting
+from heimdall.tracking.world.shaken import Shaken
 
 INITIALIZING = "initializing"  # until a frame was looked at
 BY_TARGET, BY_ROOM, BY_VIEWS = "target", "room", "views"  # what says a pose
@@ -83,11 +85,12 @@ class Layout:
 @dataclass(frozen=True, eq=False)
 class Located(Tracking):
     """What is known of one frame of a room: ``reason``, why it has no pose, in ARKit's words, and
-    the ``layout`` that the pose goes with. Where targets say how the map lies in the world:
-    ``setting``, and the ``source`` of the pose."""
+    the ``layout`` that the pose goes with, and the ``length`` of its unit, where sensors say it.
+    Where targets say how the map lies in the world: ``setting``, and the ``source`` of the pose."""
 
     reason: str = ""
     layout: Layout | None = None
+    length: Length | None = None
     setting: Setting | None = None
     source: str = ""
 
@@ -128,6 +131,7 @@ class Locator:
     def __init__(self, tracker: RoomFollowing) -> None:
         self._tracker = tracker
         self._layout: Layout | None = None
+        self._shaken, self._lengths = Shaken(), Lengths()
         self.placed: dict[str, Pose] = {}
 
     def advance(
@@ -135,11 +139,24 @@ class Locator:
     ) -> Located:
         """The next frame, BGR or grey uint8."""
         found = self._tracker.advance(image, camera, sequence, at_s)
-        known = self._tracker.map
-        if self._layout is None or not self._layout.is_of(known):
+        known, before = self._tracker.map, self._layout
+        if before is None or not before.is_of(known):
             self._layout = Layout.of(known)
+            if before is None or before.map is not known or before.times != known.times:
+                self._shaken, self._lengths = Shaken(), Lengths()  # it has another unit
         reason = "" if found.tracked else self._tracker.reason
-        return Located(**vars(found), reason=reason, layout=self._layout)
+        length = self._length(found, camera.motion, at_s)
+        return Located(**vars(found), reason=reason, layout=self._layout, length=length)
+
+    def _length(self, found: Tracking, motion: Motion | None, at_s: float | None) -> Length | None:
+        """Of the map's unit, as sensors have said it until this frame."""
+        if at_s is None or motion is None or motion.acceleration is None:
+            return None
+        if found.tracked and found.raw is not None:
+            look = self._shaken.add(at_s, found.raw, np.asarray(motion.acceleration))
+            if look is not None:
+                self._lengths.add(look)
+        return self._lengths.length
 
     def forget(self) -> None:
         """Nothing is known of the room."""

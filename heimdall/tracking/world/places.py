@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 
 from heimdall.capture.lens import Pose
 from heimdall.errors import ConfigError
 
 NEAREST_M = 0.01  # before the camera
+BEFORE = 0.97  # of the way: what is nearer to a point than that may be what it stands on
 GRAZING = 1e-6  # sine of the angle between a ray and a plane that it never meets
 LYING = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y out of a page, z down it
 
@@ -56,6 +58,22 @@ class Plane:
             if abs(own[0]) > self.size[0] / 2 or abs(own[2]) > self.size[1] / 2:
                 return None
         return far
+
+    def hides(self, point: np.ndarray, eye: np.ndarray) -> bool:
+        """Whether it lies before a point (3,), seen from an eye (3,): with its ``outline``, and
+        from either side."""
+        ray = point - eye
+        across = float(self.normal @ ray)
+        if abs(across) < GRAZING * float(np.linalg.norm(ray)):
+            return False
+        far = float(self.normal @ (self.pose.translation - eye)) / across
+        if not 0 < far < BEFORE:
+            return False
+        x, _, z = self.pose.inverse.to_camera(eye + far * ray)
+        if self.outline is not None and len(self.outline) > 2:
+            outline = self.outline.astype(np.float32)
+            return cv2.pointPolygonTest(outline, (float(x), float(z)), False) >= 0
+        return self.size is None or (abs(x) <= self.size[0] / 2 and abs(z) <= self.size[1] / 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,19 @@ from heimdall.tracking.slam.found import HORIZONTAL, FoundPlane, changed
 from heimdall.tracking.world import level, surface
 from heimdall.tracking.world.hung import Hung
 from heimdall.tracking.world.layout import Layout
+from heimdall.tracking.world.lengths import SHOWS, Length, Lengths
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
 from heimdall.tracking.world.room_file import RoomMap
-from heimdall.tracking.world.setting import GUESS, HEIGHT, TARGET, THING, USER, Setting
-from heimdall.tracking.world.things import SHOWS, Box, Things, height_of
+from heimdall.tracking.world.setting import (
+    GUESS,
+    HEIGHT,
+    SENSORS,
+    TARGET,
+    THING,
+    USER,
+    Setting,
+)
+from heimdall.tracking.world.things import Box, height_of
 
 UP = np.array([0.0, 0.0, 1.0])
 ORIGIN = on_target(Pose(np.eye(3), np.zeros(3)))
@@ -50,21 +59,28 @@ class Room:
         self._layout: Layout | None = None
         self._setting = given
         self._times, self._said = 1.0, USER  # the guess of the height is, as that says
-        self._things = Things()
+        self._things = Lengths()
+        self._lengths: dict[str, Length] = {}  # of the map's unit, by what has measured it
         self._known: dict[int, _Known] = {}
         self._instant: WeakSet[Hung] = WeakSet()
 
     def see(
-        self, layout: Layout | None, pose: Pose | None, given: Setting | None = None
+        self,
+        layout: Layout | None,
+        pose: Pose | None,
+        given: Setting | None = None,
+        length: Length | None = None,
     ) -> Pose | None:
         """A frame is shown, of a camera at ``pose`` in the map as it is in ``layout``: its pose in
         the world, None while that is unknown. ``given``: how the map lies in the world, where
-        targets say it."""
+        targets say it. ``length``: of the map's unit, where sensors say it."""
         self.changed, self._late = self._late, []
         if given is not None:
             self._take_given(layout, given)
         elif layout is not None and layout is not self._layout:
             self._take(layout)
+        if length is not None:
+            self._measured(SENSORS, length)
         if pose is None or self._setting is None:
             return None
         return self._setting.camera(pose)
@@ -131,7 +147,7 @@ class Room:
         """Something upright of a known height is seen. It counts where it stands on a level plane,
         and nothing better says the metres."""
         layout, now = self._layout, self._setting
-        if layout is None or now is None or self.scale_source not in (GUESS, THING):
+        if layout is None or now is None or not self._may_be_measured:
             return
         assert camera.pose is not None
         left, _, right, bottom = box
@@ -141,17 +157,31 @@ class Room:
         tall = height_of(box, camera, met.point) if met is not None else 0.0
         if tall <= 0:
             return
-        self._things.add(now.metres * height_m / tall, spread)
-        found = self._things.length
-        if found is not None and abs(found.metres / now.metres - 1) > SHOWS:
-            self._enlarge(layout, now, found.metres / now.metres, THING)
+        self._things.add(Length(now.metres * height_m / tall, spread))
+        if (found := self._things.length) is not None:
+            self._measured(THING, found)
 
     @property
     def scale_spread(self) -> float | None:
-        """The relative standard deviation of metres by things; None where something else says
-        them."""
-        found = self._things.length if self.scale_source == THING else None
+        """The relative standard deviation of metres that were measured; None where something else
+        says them."""
+        found = self._lengths.get(self.scale_source)
         return found.spread if found is not None else None
+
+    @property
+    def _may_be_measured(self) -> bool:
+        return self.scale_source in (GUESS, THING, SENSORS)
+
+    def _measured(self, source: str, found: Length) -> None:
+        """The surest says the metres, where nothing better does."""
+        self._lengths[source] = found
+        layout, now = self._layout, self._setting
+        if layout is None or now is None or not self._may_be_measured:
+            return
+        surest = min(self._lengths, key=lambda each: self._lengths[each].spread)
+        factor = self._lengths[surest].metres / now.metres
+        if surest != now.source or abs(factor - 1) > SHOWS:
+            self._enlarge(layout, now, factor, surest)
 
     def _enlarge(self, layout: Layout, now: Setting, factor: float, source: str) -> None:
         self._times, self._said = self._times * factor, source
@@ -190,7 +220,7 @@ class Room:
         self._layout = layout
         if other:
             self._setting, self._known, self.found, self._times = None, {}, [], 1.0
-            self._things = Things()
+            self._things, self._lengths = Lengths(), {}
             if self._kept is not None and self._kept.map is layout.map:
                 self._setting = self._kept.setting
                 self._begin(layout)

@@ -14,8 +14,9 @@ from heimdall.capture.lens import Pose
 from heimdall.tracking.slam.found import FoundPlane
 
 TARGET, HEIGHT, USER, GUESS, THING = "marker", "camera height", "user", "guess", "thing"
+SENSORS = "sensors"
 
-SOURCES = (TARGET, HEIGHT, USER, GUESS, THING)  # what says the metres
+SOURCES = (TARGET, HEIGHT, USER, GUESS, THING, SENSORS)  # what says the metres
 
 
 @dataclass(frozen=True, eq=False)

@@ -152,8 +152,8 @@ class World:
 
     @property
     def scale_source(self) -> str:
-        """What says the metres: ``marker`` (any target), ``camera height``, ``user``, ``thing``;
-        ``guess``."""
+        """What says the metres: ``marker`` (any target), ``camera height``, ``user``, ``thing``,
+        ``sensors``; ``guess``."""
         if self._room is not None:
             return self._room.scale_source
         return TARGET if self.targets else GUESS
@@ -179,8 +179,8 @@ class World:
 
     @property
     def scale_spread(self) -> float | None:
-        """By how much the metres may be wrong, a relative standard deviation, where things say
-        them; None where something else does."""
+        """By how much the metres may be wrong, a relative standard deviation, where things or
+        sensors say them; None where something else does."""
         return self._room.scale_spread if self._room is not None else None
 
     @property
@@ -274,6 +274,12 @@ class World:
         if self._room is not None:
             return self._room.hit(pose.position, ray, [*self._target_planes(), *self.planes])
         return nearest([*self._target_planes(), *self.planes, *self._ground()], pose.position, ray)
+
+    def hides(self, point: np.ndarray) -> bool:
+        """Whether a plane that was found in a room lies before a point (3,) of the world, metres,
+        in the picture being drawn."""
+        eye = self.pose.position if self.pose is not None else None
+        return eye is not None and any(each.hides(point, eye) for each in self.found)
 
     def surface_at(
         self,
@@ -426,7 +432,7 @@ class World:
         if self._room is None:
             return self._place.pose
         found = self._place.found if isinstance(self._place.found, Located) else NOT_YET
-        pose = self._room.see(found.layout, self._place.pose, found.setting)
+        pose = self._room.see(found.layout, self._place.pose, found.setting, found.length)
         self.changed = self._room.changed
         self._path.follow(self._room.layout, self._room.setting)
         return pose

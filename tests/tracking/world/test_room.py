@@ -14,9 +14,9 @@ import numpy as np
 import psutil
 import pytest
 
-from heimdall.capture import Camera, Frame, Pose
+from heimdall.capture import Camera, Frame, Motion, Pose
 from heimdall.errors import AppError, ConfigError
-from heimdall.tracking import Marker, World
+from heimdall.tracking import Marker, Plane, World, WorldAnchor
 from heimdall.tracking.pose import Tracking
 from heimdall.tracking.pose.solve import apart
 from heimdall.tracking.slam.found import FoundPlane, Planes
@@ -115,7 +115,7 @@ class Run:
     def __init__(self, **declared) -> None:
         self.tracker, self.world = StandIn(), World(**declared)
         self.world.begin(self.tracker)
-        self.number = 0
+        self.number, self.motion = 0, None
 
     def show(self, where: Pose | str = FIRST, count: int = 1) -> World:
         """A camera at a place of the room; or why there is none."""
@@ -125,7 +125,8 @@ class Run:
         return self.world
 
     def look(self) -> World:
-        frame = Frame(np.zeros((480, 640, 3), np.uint8), self.number, self.number * FRAME_NS, LENS)
+        image, lens = np.zeros((480, 640, 3), np.uint8), LENS.sensing(self.motion)
+        frame = Frame(image, self.number, self.number * FRAME_NS, lens)
         self.world.thread.hand(frame)
         assert self.world.thread.settle()
         self.world.show(frame, 1 + frame.captured_ns)
@@ -333,6 +334,90 @@ def test_things_do_not_count_where_something_better_says_the_metres(run):
             world.size(tall(foot, 0.25), 0.5)
         assert (world.scale_source, world.scale_spread) == (source, None)
         assert source in ("camera height", "user")
+
+
+def swayed(a: Run, seconds: float, times: float = 1.0) -> None:
+    """A hand that holds the camera sways; the sensors say so many times what it does."""
+    for number in range(round(30 * seconds)):
+        now = 2 * np.pi * number / 30 * np.array([0.9, 1.3, 0.6])
+        reach = np.array([0.03, 0.02, 0.05])
+        pose = seen_from(tuple(FIRST.position + reach * np.sin(now)))
+        pushed = -((2 * np.pi * np.array([0.9, 1.3, 0.6])) ** 2) * reach * np.sin(now)
+        a.motion = Motion(pose.rotation @ (0, 0, -1), times * pose.rotation @ pushed)
+        a.show(pose)
+
+
+def test_accelerations_say_the_metres_and_how_well(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    anchor = world.anchor(world.hit(*pixel((0.2, 0.1, 0))))
+    seen = anchor.at
+    swayed(a, 4.0)
+    assert world.scale_source == "guess"
+    swayed(a, 4.0)
+    assert (world.scale_source, world.scale_known) == ("sensors", True)
+    assert 0.01 < world.scale_spread < 0.05
+    a.show()
+    assert world.pose.position[2] == pytest.approx(HEIGHT, rel=3 * world.scale_spread)
+    assert anchor.at == pytest.approx(seen, abs=0.02)
+    for foot in FEET:
+        world.size(tall(foot, 0.25), 0.5, spread=0.3)  # says another length, less surely
+    assert world.scale_source == "sensors"
+    a.tracker.forget()  # another map has another unit
+    assert a.show().scale_source == "guess"
+
+
+def test_the_surest_says_the_metres(run):
+    a = run()
+    a.tracker.find(table())
+    world = a.show()
+    for foot in FEET:
+        world.size(tall(foot, 0.25), 0.5, spread=0.3)
+    assert world.scale_source == "thing"
+    swayed(a, 8.0)
+    assert world.scale_source == "sensors"
+    assert a.show().pose.position[2] == pytest.approx(HEIGHT, rel=0.1)
+    world = run(camera_height_m=HEIGHT)
+    world.tracker.find(table())
+    world.show()
+    swayed(world, 8.0, times=2.0)
+    assert (world.world.scale_source, world.world.scale_spread) == ("camera height", None)
+
+
+@pytest.mark.parametrize(
+    ("place", "hidden"),
+    [
+        ((0.1, 0.1, 0.0), False),  # on the table
+        ((0.1, 0.1, 0.2), False),  # above it
+        ((0.0, 0.1, -0.5), True),  # on the floor, behind it
+        ((0.0, -0.6, -0.5), False),  # on the floor, before it
+        ((0.0, 0.1, -0.004), False),  # as deep as the table is known well
+    ],
+)
+def test_a_table_hides_what_lies_behind_it(run, place, hidden):
+    a = run(camera_height_m=HEIGHT)
+    anchor = a.world.anchor(Pose(np.eye(3), np.array(place, float)))
+    assert not anchor.hidden  # nothing is known
+    a.tracker.find(table())
+    world = a.show()
+    assert WorldAnchor(world, Pose(np.eye(3), np.array(place, float))).hidden == hidden
+    below = seen_from((0.0, -0.1, -0.4), (0.0, 0.1, 0.3))
+    a.show(below)
+    (plane,) = world.found
+    assert plane.hides(np.array([0.0, 0.2, 0.3]), below.position)  # from below, too
+    assert not plane.hides(np.array([1.5, 0.2, 0.3]), below.position)
+
+
+def test_a_plane_hides_no_farther_than_its_outline():
+    corners = np.array([[-0.4, -0.4], [0.4, -0.4], [-0.4, 0.4]])
+    turned = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+    half = Plane(Pose(turned, np.zeros(3)), (0.8, 0.8), outline=corners)
+    eye = np.array([0.0, 0.0, 1.0])
+    seen = [half.hides(np.array([x, y, -1e-6 - 0.5]), eye) for x, y in ((-0.3, 0.3), (0.3, -0.3))]
+    assert sorted(seen) == [False, True]
+    assert Plane(Pose(turned, np.zeros(3))).hides(np.array([9.0, 9.0, -0.5]), eye)
+    assert not half.hides(np.array([1.0, 1.0, 1.0]), eye)  # along it
 
 
 def test_what_stands_on_nothing_that_is_known_says_nothing(run):
