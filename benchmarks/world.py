@@ -10,7 +10,9 @@
 ``--clip`` takes a file, ``vamr:FOLDER`` (the University of Zurich's exercise 1, yosoufe/VAMR,
 data/ex01: of it only the first 375 frames are of a scene that stands still) or ``tsukuba:FOLDER``
 (the first 150 frames of New Tsukuba's rendered office, in
-felixchenfy/Monocular-Visual-Odometry-Data). ``--reference colmap`` gives a file's camera and poses.
+felixchenfy/Monocular-Visual-Odometry-Data) or ``hololens:FOLDER`` (ardaduz/deep-video-mvs,
+sample-data/hololens-dataset/000: 8 cm and 5 degrees between frames). ``--reference colmap`` gives a
+file's camera and poses.
 
 Not paced, the mapper works between frames, so that the same frames give the same poses. Errors are
 those of `benchmarks.trajectory`. Times are the CPU time of the tracking thread.
@@ -124,6 +126,18 @@ def tsukuba(folder: Path, most: int | None) -> Clip:
     return Clip("tsukuba", pictures, camera, truth, metric=True)
 
 
+def hololens(folder: Path, most: int | None) -> Clip:
+    """Frames of a HoloLens that are far apart: poses from the camera to the world, metres."""
+    files = sorted((folder / "images").glob("*.png"))[:most]
+    pictures = _read(files)
+    rows = np.loadtxt(folder / "poses.txt").reshape(-1, 4, 4)[: len(files)]
+    truth = {n: Pose(row[:3, :3], row[:3, 3]).inverse for n, row in enumerate(rows)}
+    k = np.loadtxt(folder / "K.txt")
+    height, width = pictures[0].shape
+    camera = Camera(width, height, *(float(k[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2))))
+    return Clip("hololens", pictures, camera, truth, metric=True)
+
+
 def film(file: Path, most: int | None, by: str | None) -> Clip:
     """A video, about FPS of its frames a second; without a reference its camera is a guess."""
     video = cv2.VideoCapture(str(file))
@@ -140,14 +154,15 @@ def film(file: Path, most: int | None, by: str | None) -> Clip:
     return Clip(file.stem, pictures, known.camera, truth, depths)
 
 
+FOLDERS = {"vamr": vamr, "tsukuba": tsukuba, "hololens": hololens}
+
+
 def clips(options: argparse.Namespace) -> Iterator[Clip]:
     """Those that were asked for: clips, or rooms if there are none."""
     for each in options.clip:
         kind, _, folder = each.partition(":")
-        if kind == "vamr":
-            yield vamr(Path(folder), options.frames)
-        elif kind == "tsukuba":
-            yield tsukuba(Path(folder), options.frames)
+        if kind in FOLDERS:
+            yield FOLDERS[kind](Path(folder), options.frames)
         else:
             yield film(Path(each), options.frames, options.reference)
     if options.clip:
@@ -339,7 +354,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--size", type=_size, default=(640, 480), help="of rooms' pictures, WIDTHxHEIGHT")
     add("--folder", type=Path, default=Path(tempfile.gettempdir()) / "heimdall-rooms",
         help="where rendered rooms are kept")  # fmt: skip
-    add("--clip", action="append", default=[], help="FILE, vamr:FOLDER or tsukuba:FOLDER")
+    add("--clip", action="append", default=[], help="FILE, or vamr:, tsukuba: or hololens:FOLDER")
     add("--reference", choices=["colmap"], help="where a file's true poses are from")
     add("--frames", type=int, help="of each clip, at most")
     add("--sensors", action="store_true", help="rooms: frames come with what a phone's sensors say")
