@@ -9,7 +9,7 @@ import numpy as np
 from heimdall.tracking.flow import followed
 from heimdall.tracking.pose.reference import alike, patches
 from heimdall.tracking.slam.model import Keyframe
-from heimdall.tracking.slam.picture import WINDOW, Picture, halved
+from heimdall.tracking.slam.picture import WINDOW, Bent, Picture, bent_places
 
 EDGE_PX = 6
 ALIKE = 0.6  # correlation of a point's surroundings with what the keyframe saw
@@ -34,31 +34,30 @@ def follow(
     if not len(at):
         return np.empty((0, 2)), np.zeros(0, bool)
     start = keyframe.pixels[at]
-    before = keyframe.picture.grey
-    bent = _bending(start, guess)
-    if bent is not None:
-        before = cv2.warpAffine(
-            before, bent, picture.size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
-        )
-        start = start @ bent[:, :2].T + bent[:, 2]
+    seen: Picture | Bent = keyframe.picture
+    by = _bending(start, guess)
+    if by is not None:
+        seen = keyframe.picture.bent(by, start)
+        start = bent_places(start, seen.by)
     begin, found = start.astype(np.float32), guess.astype(np.float32)
     if levels > 1:  # half the size first: far points are found there, and it takes a quarter
-        small = keyframe.picture.half if bent is None else halved(before)
         halves = begin / 2 - 0.25, found / 2 - 0.25
-        near, good = followed(small, picture.half, *halves, levels - 1, WINDOW, STEPS)
+        near, good = followed(seen.half, picture.half, *halves, levels - 1, WINDOW, STEPS)
         found, levels = near * 2 + np.float32(0.5), 0
         if rough:
             there = found.astype(np.float64)
             good &= picture.inside(there, EDGE_PX)
             if good.any():
-                similar = alike(patches(small, begin[good] / 2), patches(picture.half, near[good]))
+                similar = alike(
+                    patches(seen.half, begin[good] / 2), patches(picture.half, near[good])
+                )
                 good[good] = similar > ALIKE
             return there, good
-    found, good = followed(before, picture.grey, begin, found, levels, WINDOW, STEPS)
+    found, good = followed(seen.grey, picture.grey, begin, found, levels, WINDOW, STEPS)
     there = found.astype(np.float64)
     kept = good & picture.inside(there, EDGE_PX)
     if kept.any():
-        similar = alike(patches(before, begin[kept]), patches(picture.grey, found[kept]))
+        similar = alike(patches(seen.grey, begin[kept]), patches(picture.grey, found[kept]))
         kept[kept] = similar > least
     return there, kept
 

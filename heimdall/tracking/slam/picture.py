@@ -14,6 +14,7 @@ from heimdall.tracking.pose.features import described
 SIDE_PX = 800  # the longer side: larger pictures are reduced by whole halves
 WINDOW = 15  # of the search for a point
 THUMB = (40, 30)  # by which pictures are compared as wholes
+SAME, KEPT = 0.05, 0.95  # of a bent picture: how much more may be bent, how many points stay in it
 FEATURES, LEVELS = 500, 2  # at most, in so many halvings
 
 
@@ -35,6 +36,7 @@ class Picture:
         self.half = halved(self.grey)
         self._thumb: np.ndarray | None = None
         self._features: tuple[np.ndarray, np.ndarray] | None = None
+        self._bent: Bent | None = None
 
     def zoomed(self, times: float) -> Picture:
         """The same picture, by a lens that is so many times longer."""
@@ -46,6 +48,19 @@ class Picture:
     def size(self) -> tuple[int, int]:
         """Width and height, pixels."""
         return self.grey.shape[1], self.grey.shape[0]
+
+    def bent(self, by: np.ndarray, places: np.ndarray) -> Bent:
+        """This picture bent by an affine map (2, 3), or by one much like it for which that was done
+        already: a camera moves little from frame to frame. ``places`` (n, 2) must stay in it."""
+        made = self._bent
+        if made is None or made.apart(by) > SAME or not self._keeps(made, places, by):
+            made = self._bent = Bent(self.grey, by)
+        return made
+
+    def _keeps(self, made: Bent, places: np.ndarray, by: np.ndarray) -> bool:
+        """Whether about as many places lie in what was made as would by another map."""
+        now, then = (self.inside(bent_places(places, each), WINDOW).sum() for each in (made.by, by))
+        return bool(now >= KEPT * then)
 
     @property
     def thumb(self) -> np.ndarray:
@@ -80,6 +95,27 @@ class Picture:
         return np.asarray(
             (x >= margin) & (y >= margin) & (x < width - 1 - margin) & (y < height - 1 - margin)
         )
+
+
+class Bent:
+    """A picture ``by`` an affine map (2, 3): ``grey``, and that in ``half`` the size."""
+
+    def __init__(self, grey: np.ndarray, by: np.ndarray) -> None:
+        self.by = by
+        size = grey.shape[1], grey.shape[0]
+        self.grey = cv2.warpAffine(
+            grey, by, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE
+        )
+        self.half = halved(self.grey)
+
+    def apart(self, by: np.ndarray) -> float:
+        """By how much another map bends what is seen here, moves left out."""
+        return float(np.abs(by[:, :2] @ np.linalg.inv(self.by[:, :2]) - np.eye(2)).max())
+
+
+def bent_places(places: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Where an affine map (2, 3) has places (n, 2)."""
+    return np.asarray(places @ by[:, :2].T + by[:, 2])
 
 
 def halved(grey: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera, Pose
 from heimdall.tracking.pose import PoseTracker
-from heimdall.tracking.pose.tracker import LOST, TRACKED
+from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
 from heimdall.tracking.world.layout import BY_ROOM, BY_TARGET, BY_VIEWS, Located, Locator
 from heimdall.tracking.world.setting import IN_PLACE
 from heimdall.tracking.world.thread import Following
@@ -21,6 +21,7 @@ from heimdall.tracking.world.tie import Tie
 
 BLEND_S = 0.3  # from one source of the pose to another
 RATE_HZ = 30.0
+LOOK_EVERY = 3  # frames: so often targets are looked for that are out of sight of a tracked room
 
 
 class Carried:
@@ -35,6 +36,7 @@ class Carried:
         self._frames = 0
         self._by_targets = False  # whether they have said the axes
         self._alone = False  # whether the room is shown by itself
+        self._enough = False  # the room knows where the camera is, and targets do not
 
     @property
     def placed(self) -> dict[str, Pose]:
@@ -48,12 +50,15 @@ class Carried:
         at_s = self._frames / RATE_HZ if at_s is None else at_s
         self._frames += 1
         lens = self._lens
-        seen = self.targets.advance(image, camera.zoomed(lens), sequence, at_s)
+        if self._enough and self._frames % LOOK_EVERY:
+            seen = Tracking(sequence, LOST, None, focal=self._focal)
+        else:
+            seen = self.targets.advance(image, camera.zoomed(lens), sequence, at_s)
         if seen.focal != self._focal:  # the map has places by the lens as it was taken to be
             self._focal = seen.focal
             self._room.forget()
         found = self._room.advance(image, camera.zoomed(seen.focal), sequence, at_s)
-        self._lens = found.focal
+        self._lens, self._enough = found.focal, found.tracked and not seen.tracked
         assert found.layout is not None
         setting = self._tie.take(
             found.layout,

@@ -338,7 +338,7 @@ def test_things_do_not_count_where_something_better_says_the_metres(run):
 
 def swayed(a: Run, seconds: float, times: float = 1.0) -> None:
     """A hand that holds the camera sways; the sensors say so many times what it does."""
-    for number in range(round(30 * seconds)):
+    for number in range(a.number, a.number + round(30 * seconds)):
         now = 2 * np.pi * number / 30 * np.array([0.9, 1.3, 0.6])
         reach = np.array([0.03, 0.02, 0.05])
         pose = seen_from(tuple(FIRST.position + reach * np.sin(now)))
