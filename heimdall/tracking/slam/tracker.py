@@ -55,6 +55,7 @@ FOUND = 0.75  # of the points that should be seen: fewer ask for one
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
 REFRESHED = 5  # frames after which references are chosen anew
 MOST_LOST = 300  # frames: this is another room
+EARLY_LOST = 15  # frames, while there are few keyframes: it did not begin well
 COASTED = 6  # frames that a pose is searched for where it should be
 NEAREST = 0.02  # of the scene's depth, before the camera
 CALM_PX = 5.0  # that guesses are off: no rough search is needed
@@ -120,7 +121,7 @@ class RoomTracker:
             self._zoom = self._longer = _known_lens(self._expected_map, image, camera)
         picture = Picture(image, camera.zoomed(self._zoom), self._gain)
         sizes = {each.picture.size for each in self.map.keyframes.values()}
-        if (sizes and sizes != {picture.size}) or self._lost > MOST_LOST:
+        if (sizes and sizes != {picture.size}) or self._lost > self._most_lost:
             self._disown(sizes == {picture.size})
             self.forget()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
@@ -130,6 +131,13 @@ class RoomTracker:
         return Tracking(
             sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count, focal=self._zoom
         )
+
+    @property
+    def _most_lost(self) -> int:
+        """Frames after which a new map begins: early where a young one is not found in pictures
+        that show something."""
+        young = len(self.map.keyframes) < FEW_KEYFRAMES and self.map is not self._expected_map
+        return EARLY_LOST if young and self.reason == RELOCALIZING else MOST_LOST
 
     def _disown(self, same_size: bool) -> None:
         """Say so, if the camera was never found in the map that was known."""

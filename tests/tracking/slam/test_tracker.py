@@ -113,6 +113,19 @@ def test_looking_at_something_else_asks_to_come_back(tracker):
     assert aligned(found, shown)[1].max() < 4
 
 
+def test_a_map_that_is_lost_as_it_has_begun_is_given_up_soon(tracker):
+    truth = list(walk(150))
+    began = next(n for n, each in enumerate(truth) if play(tracker, [each], n)[0][0].tracked)
+    first, dark = tracker.map, np.full((360, 480), 8, np.uint8)
+    play(tracker, [dark] * 40, began)
+    assert tracker.map is first  # a covered lens says nothing of the map
+    other = np.random.default_rng(5).integers(0, 255, (45, 60), np.uint8)
+    strange = cv2.resize(other, (480, 360), interpolation=cv2.INTER_CUBIC)
+    play(tracker, [strange] * 20, began)
+    assert not tracker.map.keyframes
+    assert any(each.tracked for each, _ in play(tracker, truth, began))
+
+
 def test_a_picture_of_another_size_begins_anew(tracker):
     play(tracker, list(walk(60)))
     assert tracker.map.keyframes
