@@ -132,9 +132,9 @@ def hololens(folder: Path, most: int | None) -> Clip:
     pictures = _read(files)
     rows = np.loadtxt(folder / "poses.txt").reshape(-1, 4, 4)[: len(files)]
     truth = {n: Pose(row[:3, :3], row[:3, 3]).inverse for n, row in enumerate(rows)}
-    k = np.loadtxt(folder / "K.txt")
+    (fx, _, cx), (_, fy, cy), _ = np.loadtxt(folder / "K.txt").tolist()
     height, width = pictures[0].shape
-    camera = Camera(width, height, *(float(k[at]) for at in ((0, 0), (1, 1), (0, 2), (1, 2))))
+    camera = Camera(width, height, fx, fy, cx, cy)
     return Clip("hololens", pictures, camera, truth, metric=True)
 
 

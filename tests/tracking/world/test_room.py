@@ -115,7 +115,8 @@ class Run:
     def __init__(self, **declared) -> None:
         self.tracker, self.world = StandIn(), World(**declared)
         self.world.begin(self.tracker)
-        self.number, self.motion = 0, None
+        self.number = 0
+        self.motion: Motion | None = None
 
     def show(self, where: Pose | str = FIRST, count: int = 1) -> World:
         """A camera at a place of the room; or why there is none."""
