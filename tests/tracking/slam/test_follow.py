@@ -18,7 +18,7 @@ CAMERA = Camera(*SIZE, 300.0, 300.0, 159.5, 119.5)
 def turned(degrees: float, times: float, x: float = 0.0, y: float = 0.0) -> np.ndarray:
     """An affine map about the picture's middle."""
     found = cv2.getRotationMatrix2D((159.5, 119.5), degrees, times)
-    found[:, 2] += x, y
+    found[:, 2] += np.array((x, y))
     return np.asarray(found)
 
 
