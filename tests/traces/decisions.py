@@ -27,7 +27,7 @@ DEVICES = ("lg-v50", "pixel-3-xl")
 OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
 # From what is digested, or of what no recorded system does.
 DERIVED = (
-    *("late_rate", "achieved_hz", "required_hz", "miss_rate", "utility"),
+    *("late_rate", "achieved_hz", "required_hz", "miss_rate", "utility", "longest_interval_ms"),
     *("age_ms", "begun_anew", "picture_age_ms", "processors", "requests", "throughput_hz"),
 )
 
