@@ -74,33 +74,32 @@ class Motion:
     acceleration: np.ndarray | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        try:
-            down = np.array(self.down, np.float64)
-            length = float(np.linalg.norm(down))
-        except (TypeError, ValueError, OverflowError):
-            down, length = np.empty(0), 0.0
-        if down.shape != (3,) or not 0 < length < np.inf:
+        down = _three(self.down)
+        length = float(np.linalg.norm(down)) if down is not None else 0.0
+        if down is None or not 0 < length < np.inf:
             raise ConfigError(
                 f"gravity {self.down!r}: give where it pulls as three finite numbers, not all 0, "
                 "along x to the right, y down and z into the picture"
             )
         object.__setattr__(self, "down", down / length)
-        if self.acceleration is not None:
-            object.__setattr__(self, "acceleration", _acceleration(self.acceleration))
+        if self.acceleration is None:
+            return
+        pushed = _three(self.acceleration)
+        if pushed is None:
+            raise ConfigError(
+                f"acceleration {self.acceleration!r}: give three finite numbers in m/s^2, without "
+                "gravity, along x to the right, y down and z into the picture"
+            )
+        object.__setattr__(self, "acceleration", pushed)
 
 
-def _acceleration(given: object) -> np.ndarray:
-    """Of a camera (3,). Raises ConfigError for what is none."""
+def _three(given: object) -> np.ndarray | None:
+    """Three finite numbers, of one's own; None for what is none."""
     try:
         found = np.array(given, np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = np.empty(0)
-    if found.shape != (3,) or not np.isfinite(found).all():
-        raise ConfigError(
-            f"acceleration {given!r}: give three finite numbers in m/s^2, without gravity, "
-            "along x to the right, y down and z into the picture"
-        )
-    return found
+        return None
+    return found if found.shape == (3,) and np.isfinite(found).all() else None
 
 
 @dataclass(frozen=True)

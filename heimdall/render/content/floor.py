@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import cv2
 import numpy as np
 
 from heimdall.capture.lens import Pose
@@ -39,18 +38,17 @@ def floor_of(at: Pose, found: Sequence[Plane], *, scale: float, yaw: float) -> n
     under = [each for each in found if each.outline is not None and _stands(at, each)]
     if not under:
         return None
-    plane = min(under, key=lambda each: abs(_own(at, each)[1]))
+    plane = min(under, key=lambda each: _above_m(at, each))
     corners = in_world(plane, outline_of(plane))
     return np.asarray((at.inverse.to_camera(corners) @ about_y(yaw))[:, [0, 2]] / scale)
 
 
 def _stands(at: Pose, plane: Plane) -> bool:
-    x, y, z = _own(at, plane).tolist()
-    if abs(y) > APART_M or float(at.rotation[:, 1] @ plane.normal) < TILTED:
+    if _above_m(at, plane) > APART_M or float(at.rotation[:, 1] @ plane.normal) < TILTED:
         return False
-    return cv2.pointPolygonTest(outline_of(plane).astype(np.float32), (x, z), False) >= 0
+    return plane.covers(at.translation)
 
 
-def _own(at: Pose, plane: Plane) -> np.ndarray:
-    """Where something is, in a plane's axes, (3,)."""
-    return np.asarray(plane.pose.inverse.to_camera(at.translation))
+def _above_m(at: Pose, plane: Plane) -> float:
+    """How far something is from a plane, on either side."""
+    return abs(float(plane.pose.inverse.to_camera(at.translation)[1]))

@@ -7,9 +7,10 @@ import cv2
 import numpy as np
 
 from heimdall.tracking.flow import followed
+from heimdall.tracking.patch import moved
 from heimdall.tracking.pose.reference import alike, patches
 from heimdall.tracking.slam.model import Keyframe
-from heimdall.tracking.slam.picture import WINDOW, Bent, Picture, bent_places
+from heimdall.tracking.slam.picture import WINDOW, Bent, Picture
 
 EDGE_PX = 6
 ALIKE = 0.6  # correlation of a point's surroundings with what the keyframe saw
@@ -38,7 +39,7 @@ def follow(
     by = _bending(start, guess)
     if by is not None:
         seen = keyframe.picture.bent(by, start)
-        start = bent_places(start, seen.by)
+        start = moved(seen.by, start)
     begin, found = start.astype(np.float32), guess.astype(np.float32)
     if levels > 1:  # half the size first: far points are found there, and it takes a quarter
         halves = begin / 2 - 0.25, found / 2 - 0.25

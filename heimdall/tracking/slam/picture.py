@@ -9,6 +9,7 @@ import numpy as np
 
 from heimdall.capture.lens import Camera
 from heimdall.models.letterbox import shrink
+from heimdall.tracking.patch import moved
 from heimdall.tracking.pose.features import described
 
 SIDE_PX = 800  # the longer side: larger pictures are reduced by whole halves
@@ -59,7 +60,7 @@ class Picture:
 
     def _keeps(self, made: Bent, places: np.ndarray, by: np.ndarray) -> bool:
         """Whether about as many places lie in what was made as would by another map."""
-        now, then = (self.inside(bent_places(places, each), WINDOW).sum() for each in (made.by, by))
+        now, then = (self.inside(moved(each, places), WINDOW).sum() for each in (made.by, by))
         return bool(now >= KEPT * then)
 
     @property
@@ -111,11 +112,6 @@ class Bent:
     def apart(self, by: np.ndarray) -> float:
         """By how much another map bends what is seen here, moves left out."""
         return float(np.abs(by[:, :2] @ np.linalg.inv(self.by[:, :2]) - np.eye(2)).max())
-
-
-def bent_places(places: np.ndarray, by: np.ndarray) -> np.ndarray:
-    """Where an affine map (2, 3) has places (n, 2)."""
-    return np.asarray(places @ by[:, :2].T + by[:, 2])
 
 
 def halved(grey: np.ndarray) -> np.ndarray:

@@ -31,15 +31,15 @@ class Lengths:
 
     def __init__(self) -> None:
         self._looks: deque[tuple[float, float]] = deque(maxlen=KEPT)
+        self.length: Length | None = None  # asked at every frame
 
     def add(self, look: Length) -> None:
         """One more."""
         self._looks.append((math.log(look.metres), look.spread))
+        if len(self._looks) >= LEAST:
+            self.length = self._together()
 
-    @property
-    def length(self) -> Length | None:
-        if len(self._looks) < LEAST:
-            return None
+    def _together(self) -> Length:
         logs, spreads = np.array(self._looks).T
         weights = 1 / spreads**2
         order = np.argsort(logs)

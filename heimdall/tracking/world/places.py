@@ -47,32 +47,40 @@ class Plane:
     def meets(self, origin: np.ndarray, ray: np.ndarray) -> float | None:
         """How many times ``ray`` (3,) it is from ``origin`` (3,) to this plane, seen from above;
         None where it never is."""
-        down = -float(self.normal @ ray)
-        if down < GRAZING * float(np.linalg.norm(ray)):
+        far = self._far(origin, ray)
+        if far is None or self.normal @ ray > 0:
             return None
-        far = float(self.normal @ (origin - self.pose.translation)) / down
         if far * float(np.linalg.norm(ray)) < NEAREST_M:
             return None
-        if self.size is not None:
-            own = self.pose.inverse.to_camera(origin + far * ray)
-            if abs(own[0]) > self.size[0] / 2 or abs(own[2]) > self.size[1] / 2:
-                return None
-        return far
+        return far if self._is_within(*self._own(origin + far * ray)) else None
 
     def hides(self, point: np.ndarray, eye: np.ndarray) -> bool:
-        """Whether it lies before a point (3,), seen from an eye (3,): with its ``outline``, and
+        """Whether it lies before a point (3,), seen from an eye (3,): as far as it ``covers``, and
         from either side."""
-        ray = point - eye
+        far = self._far(eye, point - eye)
+        return far is not None and 0 < far < BEFORE and self.covers(eye + far * (point - eye))
+
+    def covers(self, point: np.ndarray) -> bool:
+        """Whether a point (3,) of the world is right above, below or in what was seen of it: its
+        ``outline``, else its ``size``."""
+        x, z = self._own(point)
+        if self.outline is None or len(self.outline) < 3:
+            return self._is_within(x, z)
+        return cv2.pointPolygonTest(self.outline.astype(np.float32), (x, z), False) >= 0
+
+    def _far(self, origin: np.ndarray, ray: np.ndarray) -> float | None:
+        """How many times a ray it is to it, from either side; None along it."""
         across = float(self.normal @ ray)
         if abs(across) < GRAZING * float(np.linalg.norm(ray)):
-            return False
-        far = float(self.normal @ (self.pose.translation - eye)) / across
-        if not 0 < far < BEFORE:
-            return False
-        x, _, z = self.pose.inverse.to_camera(eye + far * ray)
-        if self.outline is not None and len(self.outline) > 2:
-            outline = self.outline.astype(np.float32)
-            return cv2.pointPolygonTest(outline, (float(x), float(z)), False) >= 0
+            return None
+        return float(self.normal @ (self.pose.translation - origin)) / across
+
+    def _own(self, point: np.ndarray) -> tuple[float, float]:
+        """The x and z of a point, in its axes."""
+        x, _, z = self.pose.inverse.to_camera(point).tolist()
+        return x, z
+
+    def _is_within(self, x: float, z: float) -> bool:
         return self.size is None or (abs(x) <= self.size[0] / 2 and abs(z) <= self.size[1] / 2)
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from heimdall.capture.lens import Camera, Pose
+from heimdall.tracking.patch import moved
 from heimdall.tracking.slam.follow import corners, follow
 from heimdall.tracking.slam.model import Keyframe
-from heimdall.tracking.slam.picture import Picture, bent_places
+from heimdall.tracking.slam.picture import Picture
 
 SIZE = (320, 240)
 CAMERA = Camera(*SIZE, 300.0, 300.0, 159.5, 119.5)
@@ -44,7 +45,7 @@ def test_points_are_found_as_exactly_whatever_the_picture_was_bent_for(keyframe)
     kept = []
     for degrees in np.arange(12.0, 24.0, 1.0):
         by = turned(degrees, 1 + degrees / 100, degrees / 2)
-        true = bent_places(keyframe.pixels, by)
+        true = moved(by, keyframe.pixels)
         guess = true + random.normal(0, 1.0, true.shape)
         there, found = follow(keyframe, at, guess, seen(keyframe, by), 2)
         inside = keyframe.picture.inside(true, 20)
@@ -62,10 +63,10 @@ def test_a_keyframe_is_bent_anew_when_points_leave_it(keyframe):
     assert picture.bent(turned(11, 1.22, 1.0), places) is first
     assert picture.bent(turned(20, 1.2), places) is not first
     again, aside = picture.bent(turned(10, 1.2), places), turned(10, 1.2, 90.0)
-    shown = places[picture.inside(bent_places(places, aside), 15)]
+    shown = places[picture.inside(moved(aside, places), 15)]
     away = picture.bent(aside, shown)
     assert away is not again
-    assert picture.inside(bent_places(shown, away.by), 15).all()
+    assert picture.inside(moved(away.by, shown), 15).all()
 
 
 def test_nothing_is_found_of_no_points(keyframe):
