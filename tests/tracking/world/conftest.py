@@ -5,25 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import cv2
-import numpy as np
 import pytest
 
-from heimdall.capture import Camera, Frame, Pose
+from heimdall.capture import Camera, Frame
 from heimdall.capture.camera_files import read_camera
 from heimdall.system import paths
 
+from .standin import Run, seen_from
+
 PAGE = paths.ASSETS / "media" / "page.mp4"
-
-
-def seen_from(
-    where: tuple[float, float, float], at: tuple[float, float, float] = (0, 0, 0)
-) -> Pose:
-    """World to camera at ``where``, looking ``at`` a point, z up in the picture."""
-    forward = np.subtract(at, where) / np.linalg.norm(np.subtract(at, where))
-    right = np.cross(forward, (0.0, 0.0, 1.0))
-    right = right / np.linalg.norm(right)
-    turned = np.stack([right, np.cross(forward, right), forward])
-    return Pose(turned, -turned @ np.asarray(where, float))
 
 
 @pytest.fixture
@@ -45,3 +35,16 @@ def page_frames() -> Callable[..., list[Frame]]:
         return [Frame(video.read()[1], each, each * 33_333_333, lens) for each in numbers]
 
     return read
+
+
+@pytest.fixture
+def run():
+    runs = []
+
+    def make(**declared):
+        runs.append(Run(**declared))
+        return runs[-1]
+
+    yield make
+    for each in runs:
+        each.world.end()

@@ -12,7 +12,7 @@ from heimdall.tracking import Anchor
 from heimdall.tracking.world import WorldAnchor
 from heimdall.tracking.world.places import on_target
 
-from .conftest import seen_from
+from .standin import seen_from
 
 HERE = on_target(Pose(np.eye(3), np.zeros(3)))
 

@@ -19,8 +19,7 @@ from heimdall.tracking.world.carried import LOOK_EVERY, Blend
 from heimdall.tracking.world.layout import Located
 from heimdall.tracking.world.setting import Setting
 
-from .conftest import seen_from
-from .test_room import FIRST, LENS, StandIn, in_map, table
+from .standin import FIRST, LENS, StandIn, in_map, seen_from, table
 
 CAMERA = replace(LENS, guessed=False)
 MARKER = Marker("DICT_4X4_50", 7, 0.16)

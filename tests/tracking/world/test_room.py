@@ -1,8 +1,4 @@
-"""A world without targets: the room itself, by a stand-in for its tracker, and on the bundled page.
-
-The room: a table, its top level with z = 0, metres. The map has it in other axes, and in units of
-``UNIT`` metres.
-"""
+"""A world without targets: the room itself, by a stand-in for its tracker, and on a bundled page."""
 
 from __future__ import annotations
 
@@ -14,145 +10,26 @@ import numpy as np
 import psutil
 import pytest
 
-from heimdall.capture import Camera, Frame, Motion, Pose
-from heimdall.errors import AppError, ConfigError
+from heimdall.capture import Frame, Pose
 from heimdall.tracking import Marker, Plane, World, WorldAnchor
-from heimdall.tracking.pose import Tracking
-from heimdall.tracking.pose.solve import apart
-from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.mapper import Mapper
-from heimdall.tracking.slam.model import Keyframe, Map
-from heimdall.tracking.slam.picture import Picture
 from heimdall.tracking.slam.tracker import RoomTracker
 
-from .conftest import seen_from
-
-LENS = Camera.guess(640, 480)
-UNIT = 0.8
-HEIGHT = 0.6  # of the camera above the table, at first
-FIRST = seen_from((0.0, -0.7, HEIGHT))
-SECOND = seen_from((0.3, -0.6, 0.5))
-TO_MAP = Pose.of(np.array([0.4, 1.1, -0.3]), np.array([2.0, 1.0, -0.5]))  # axes, metres
-FRAME_NS = 33_333_333
-OTHER = Pose.of(np.array([0.01, -0.02, 0.03]), np.array([0.04, 0.02, -0.05]))
-EMPTY = np.zeros((480, 640), np.uint8)
-
-
-def in_map(pose: Pose) -> Pose:
-    """World to camera, as map to camera."""
-    moved = pose.after(TO_MAP.inverse)
-    return Pose(moved.rotation, moved.translation / UNIT)
-
-
-def points_in_map(points: np.ndarray) -> np.ndarray:
-    return TO_MAP.to_camera(points) / UNIT
-
-
-def table(number: int = 0, reach: float = 0.4, lift: float = 0.0) -> FoundPlane:
-    """The table's top as the mapper finds it, so far around the origin."""
-    axes = np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # y up, z to the camera
-    pose = Pose(TO_MAP.rotation @ axes, points_in_map(np.array([0, 0, lift])))
-    size = 2 * reach / UNIT
-    corners = size / 2 * np.array([[-1, -1], [-1, 1], [1, 1], [1, -1.0]])
-    return FoundPlane(number, pose, (size, size), "horizontal", np.arange(200), 0.001, corners)
-
-
-def planes(*found: FoundPlane) -> Planes:
-    return Planes(found, TO_MAP.rotation @ np.array([0.0, 0, 1]))
-
-
-class StandIn:
-    """Follows what it is told; its map has two keyframes, and points on the table."""
-
-    def __init__(self) -> None:
-        self.reason, self.closed = "", 0
-        self.where: list[Pose | str] = []
-        self.map = self.new_map()
-
-    def new_map(self) -> Map:
-        known = Map()
-        for number, pose in enumerate((FIRST, SECOND)):
-            none = np.empty(0, int), np.empty((0, 2)), np.empty((0, 2))
-            known.add(Keyframe(number, Picture(EMPTY, LENS), in_map(pose), *none))
-            known.keyframes[number].depth = 1.0
-        x, y = (each.ravel() for each in np.meshgrid(np.linspace(-0.4, 0.4, 15),
-                                                     np.linspace(-0.4, 0.4, 15)))  # fmt: skip
-        known.points.reach(len(x))
-        known.points.position[: len(x)] = points_in_map(np.stack([x, y, 0 * x], axis=1))
-        known.points.spread[: len(x)] = 0.01
-        return known
-
-    def advance(self, image, camera, sequence=0, at_s=None):
-        where = self.where.pop(0)
-        if isinstance(where, str):
-            self.reason = where
-            return Tracking(sequence, "lost", in_map(FIRST), focal=self.map.times)
-        return Tracking(sequence, "tracked", where, where, focal=self.map.times)
-
-    def find(self, *found: FoundPlane) -> None:
-        """The mapper has found planes."""
-        self.map.planes = planes(*found)
-        self.map.number += 1
-
-    def adjust(self, moved: Pose) -> None:
-        """All of the map has moved, before the cameras."""
-        for each in self.map.keyframes.values():
-            each.pose = each.pose.after(moved)
-        points = self.map.points
-        points.position[:] = moved.inverse.to_camera(points.position)
-        self.map.number += 1
-
-    def forget(self) -> None:
-        self.map = self.new_map()
-
-    def close(self) -> None:
-        self.closed += 1
-
-
-class Run:
-    """A world, and the frames that are shown in it."""
-
-    def __init__(self, **declared) -> None:
-        self.tracker, self.world = StandIn(), World(**declared)
-        self.world.begin(self.tracker)
-        self.number = 0
-        self.motion: Motion | None = None
-
-    def show(self, where: Pose | str = FIRST, count: int = 1) -> World:
-        """A camera at a place of the room; or why there is none."""
-        for _ in range(count):
-            self.tracker.where.append(in_map(where) if isinstance(where, Pose) else where)
-            self.look()
-        return self.world
-
-    def look(self) -> World:
-        image, lens = np.zeros((480, 640, 3), np.uint8), LENS.sensing(self.motion)
-        frame = Frame(image, self.number, self.number * FRAME_NS, lens)
-        self.world.thread.hand(frame)
-        assert self.world.thread.settle()
-        self.world.show(frame, 1 + frame.captured_ns)
-        self.number += 1
-        return self.world
-
-
-@pytest.fixture
-def run():
-    runs = []
-
-    def make(**declared):
-        runs.append(Run(**declared))
-        return runs[-1]
-
-    yield make
-    for each in runs:
-        each.world.end()
-
-
-def pixel(point: tuple[float, float, float], pose: Pose = FIRST) -> tuple[float, float]:
-    """Where a point of the room is in the picture."""
-    x, y = LENS.pixels(pose.to_camera(np.array([point])))[0]
-    return float(x), float(y)
-
+from .standin import (
+    FIRST,
+    FRAME_NS,
+    HEIGHT,
+    LENS,
+    OTHER,
+    SECOND,
+    UNIT,
+    StandIn,
+    in_map,
+    pixel,
+    points_in_map,
+    seen_from,
+    table,
+)
 
 # --- what is told --------------------------------------------------------------------------------
 
@@ -250,140 +127,7 @@ def test_a_lens_that_is_found_to_be_longer_leaves_what_stands_there_in_the_pictu
     assert [each.at for each in put] == [pytest.approx(each, abs=0.01) for each in seen]
 
 
-# --- metres --------------------------------------------------------------------------------------
-
-
-def test_with_the_cameras_height_the_worlds_metres_are_true(run):
-    a = run(camera_height_m=HEIGHT)
-    assert not a.show().scale_known
-    a.tracker.find(table())
-    world = a.show(SECOND)
-    assert world.scale_known
-    turn, move = apart(world.pose, SECOND)
-    assert np.degrees(turn) < 1e-4
-    assert move < 1e-6  # z up, and the origin is where the first camera looked
-
-
-def test_without_it_they_are_a_guess_and_say_so(run):
-    a = run()
-    a.tracker.find(table())
-    world = a.show()
-    assert not world.scale_known
-    assert all(each.guessed for each in world.found)
-    assert world.pose.position[2] == pytest.approx(0.5)  # as it is guessed of a table
-    assert world.hit(320, 240).plane.guessed
-
-
-def test_a_guess_is_put_right_by_the_user_and_stays_so(run):
-    a = run()
-    a.tracker.find(table())
-    world = a.show()
-    assert world.scale_source == "guess"
-    anchor = world.anchor(world.hit(*pixel((0.2, 0.1, 0))))
-    seen, size = anchor.at, world.found[0].size[0]
-    world.scale_by(1.5)
-    assert (world.scale_known, world.scale_source) == (True, "user")
-    a.show()
-    assert world.found[0].size[0] == pytest.approx(1.5 * size)
-    assert not world.found[0].guessed
-    assert world.pose.position[2] == pytest.approx(0.75)
-    assert anchor.at == pytest.approx(seen, abs=1e-6)
-    a.tracker.find(table(lift=-0.05, reach=0.6))
-    world = a.show()
-    assert world.scale_source == "user"
-    assert world.pose.position[2] == pytest.approx(0.75 / HEIGHT * (HEIGHT + 0.05), rel=0.01)
-
-
-def tall(foot, height, pose=FIRST, wide=0.06):
-    """The box around something upright in the picture."""
-    ends = np.array([foot, np.add(foot, (0, 0, height))], float)
-    (x, bottom), (_, top) = LENS.pixels(pose.to_camera(ends))
-    return float(x) - 200 * wide, float(top), float(x) + 200 * wide, float(bottom)
-
-
-FEET = [(x, y, 0.0) for x in (-0.2, 0.0, 0.2) for y in (-0.1, 0.1, 0.3)]
-
-
-def test_things_of_known_height_say_the_metres_and_how_well(run):
-    a = run()
-    a.tracker.find(table())
-    world = a.show()
-    anchor = world.anchor(world.hit(*pixel((0.2, 0.1, 0))))
-    seen = anchor.at
-    for number, foot in enumerate(FEET):
-        assert world.scale_source == ("guess" if number < 8 else "thing")
-        world.size(tall(foot, 0.25), 0.25, spread=0.1)
-    assert (world.scale_source, world.scale_known) == ("thing", True)
-    assert world.scale_spread == pytest.approx(0.1, abs=0.02)
-    a.show()
-    assert world.pose.position[2] == pytest.approx(HEIGHT, rel=0.01)
-    assert anchor.at == pytest.approx(seen, abs=0.01)
-    for foot in FEET[:4]:
-        world.size(tall(foot, 0.7), 0.25)  # something else, taken for one
-    assert a.show().pose.position[2] == pytest.approx(HEIGHT, rel=0.01)
-
-
-def test_things_do_not_count_where_something_better_says_the_metres(run):
-    for declared in ({"camera_height_m": HEIGHT}, {}):
-        a = run(**declared)
-        a.tracker.find(table())
-        world = a.show()
-        if not declared:
-            world.scale_by(1.2)
-        source = world.scale_source
-        for foot in FEET:
-            world.size(tall(foot, 0.25), 0.5)
-        assert (world.scale_source, world.scale_spread) == (source, None)
-        assert source in ("camera height", "user")
-
-
-def swayed(a: Run, seconds: float, times: float = 1.0) -> None:
-    """A hand that holds the camera sways; the sensors say so many times what it does."""
-    for number in range(a.number, a.number + round(30 * seconds)):
-        now = 2 * np.pi * number / 30 * np.array([0.9, 1.3, 0.6])
-        reach = np.array([0.03, 0.02, 0.05])
-        pose = seen_from(tuple(FIRST.position + reach * np.sin(now)))
-        pushed = -((2 * np.pi * np.array([0.9, 1.3, 0.6])) ** 2) * reach * np.sin(now)
-        a.motion = Motion(pose.rotation @ (0, 0, -1), times * pose.rotation @ pushed)
-        a.show(pose)
-
-
-def test_accelerations_say_the_metres_and_how_well(run):
-    a = run()
-    a.tracker.find(table())
-    world = a.show()
-    anchor = world.anchor(world.hit(*pixel((0.2, 0.1, 0))))
-    seen = anchor.at
-    swayed(a, 4.0)
-    assert world.scale_source == "guess"
-    swayed(a, 4.0)
-    assert (world.scale_source, world.scale_known) == ("sensors", True)
-    assert 0.01 < world.scale_spread < 0.05
-    a.show()
-    assert world.pose.position[2] == pytest.approx(HEIGHT, rel=3 * world.scale_spread)
-    assert anchor.at == pytest.approx(seen, abs=0.02)
-    for foot in FEET:
-        world.size(tall(foot, 0.25), 0.5, spread=0.3)  # says another length, less surely
-    assert world.scale_source == "sensors"
-    a.tracker.forget()  # another map has another unit
-    assert a.show().scale_source == "guess"
-
-
-def test_the_surest_says_the_metres(run):
-    a = run()
-    a.tracker.find(table())
-    world = a.show()
-    for foot in FEET:
-        world.size(tall(foot, 0.25), 0.5, spread=0.3)
-    assert world.scale_source == "thing"
-    swayed(a, 8.0)
-    assert world.scale_source == "sensors"
-    assert a.show().pose.position[2] == pytest.approx(HEIGHT, rel=0.1)
-    world = run(camera_height_m=HEIGHT)
-    world.tracker.find(table())
-    world.show()
-    swayed(world, 8.0, times=2.0)
-    assert (world.world.scale_source, world.world.scale_spread) == ("camera height", None)
+# --- what a plane hides ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -419,92 +163,6 @@ def test_a_plane_hides_no_farther_than_its_outline():
     assert sorted(seen) == [False, True]
     assert Plane(Pose(turned, np.zeros(3))).hides(np.array([9.0, 9.0, -0.5]), eye)
     assert not half.hides(np.array([1.0, 1.0, 1.0]), eye)  # along it
-
-
-def test_what_stands_on_nothing_that_is_known_says_nothing(run):
-    a = run()
-    world = a.show()  # no plane yet
-    for foot in FEET:
-        world.size(tall(foot, 0.25), 0.25)
-    a.tracker.find(table())
-    a.show()
-    for _ in FEET:
-        world.size((300.0, 300.0, 340.0, 20.0), 0.25)  # upside down
-        world.size((300.0, -900.0, 340.0, -700.0), 0.25)  # in the air
-    assert world.scale_source == "guess"
-    for wrong in (((0, 0, 1, 1), 0.0), ((0, 0, 1, np.nan), 1.0), ((0, 0, 1), 1.0)):
-        with pytest.raises(AppError, match="give a box"):
-            world.size(*wrong)
-
-
-def test_a_guess_that_was_put_right_before_there_was_a_plane_is_right_on_it(run):
-    a = run()
-    a.show().scale_by(2.0)
-    a.tracker.find(table())
-    world = a.show()
-    assert world.pose.position[2] == pytest.approx(1.0)
-    assert world.scale_source == "user"
-
-
-def test_planes_of_a_room_that_was_scaled_are_told_again(run):
-    a = run()
-    a.tracker.find(table())
-    world = a.show()
-    world.scale_by(1.5)
-    assert [each.name for each in a.show().changed] == ["plane 0"]
-
-
-def test_a_scale_that_is_known_or_cannot_be_is_refused(run):
-    a = run(camera_height_m=HEIGHT)
-    with pytest.raises(AppError, match="camera height says"):
-        a.show().scale_by(2.0)
-    assert a.world.scale_source == "guess"
-    a.tracker.find(table())
-    assert a.show().scale_source == "camera height"
-    b = run()
-    with pytest.raises(AppError, match="that is tracked"):
-        b.world.scale_by(2.0)
-    for factor in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(AppError, match="above 0"):
-            b.show().scale_by(factor)
-
-
-def test_lengths_stay_when_the_plane_is_known_better(run):
-    a = run(camera_height_m=HEIGHT)
-    a.tracker.find(table())
-    a.show()
-    lower = table(lift=-0.05)
-    tilted = Pose.of(np.array([0.02, 0, 0]), np.zeros(3)).rotation
-    pose = Pose(TO_MAP.rotation @ tilted @ TO_MAP.rotation.T @ lower.pose.rotation,
-                lower.pose.translation)  # fmt: skip
-    a.tracker.find(replace(lower, pose=pose))
-    world = a.show()
-    assert world.found[0].normal == pytest.approx((0, 0, 1), abs=1e-9)
-    assert world.found[0].pose.translation[2] == pytest.approx(0, abs=1e-9)
-    assert world.pose.position[2] == pytest.approx(HEIGHT + 0.05, abs=0.02)
-
-
-@pytest.mark.parametrize("height", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_height_that_cannot_be_is_refused(height):
-    with pytest.raises(ConfigError, match="give metres above 0"):
-        World(camera_height_m=height)
-
-
-def test_a_height_beside_targets_is_refused_and_another_run_has_the_same():
-    with pytest.raises(ConfigError, match="without targets"):
-        World(Marker("DICT_4X4_50", 7, 0.08), camera_height_m=1.0)
-    a = World(camera_height_m=HEIGHT, ground=False).fresh()
-    b = StandIn()
-    b.find(table())
-    b.where = [in_map(FIRST)]
-    a.begin(b)
-    frame = Frame(np.zeros((480, 640, 3), np.uint8), 0, 0, LENS)
-    a.thread.hand(frame)
-    assert a.thread.settle()
-    a.show(frame, 1)
-    assert a.scale_known
-    assert not a.ground
-    a.end()
 
 
 # --- what a ray meets ----------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.tie import Tie
 
-from .conftest import seen_from
-from .test_room import FIRST, OTHER, UNIT, StandIn, in_map
+from .standin import FIRST, OTHER, UNIT, StandIn, in_map, seen_from
 
 SIDE = 0.2
 CORNERS = SIDE / 2 * np.array([[-1, 1, 0], [1, 1, 0], [1, -1, 0], [-1, -1, 0.0]])
