@@ -1,4 +1,4 @@
-"""A world without targets: the room itself, by a stand-in for its tracker, and on a bundled page."""
+"""A world without targets: the room, by a stand-in for its tracker, and on the bundled page."""
 
 from __future__ import annotations
 
