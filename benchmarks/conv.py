@@ -26,7 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 from heimdall.engine.opencl.activation import Activation
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
 
 
@@ -138,7 +138,7 @@ def _ours(
     for launch in plan.launches:
         program = cl.Program(context, launch.kernel.source).build()
         kernel = cl.Kernel(program, launch.kernel.name)
-        kernel.set_args(*[buffers[a.name] if isinstance(a, Ref) else a for a in launch.args])
+        kernel.set_args(*launch.bound(buffers.__getitem__))
         ready.append((kernel, launch.global_size, launch.local_size))
 
     def run(alive: object = buffers) -> float:  # kernels do not keep their buffers alive

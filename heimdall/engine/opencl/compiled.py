@@ -25,7 +25,7 @@ from heimdall.engine.opencl.memory import in_order, needs_clearing, place_scratc
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.order import Order
 from heimdall.engine.opencl.passes import lower_for
-from heimdall.engine.opencl.placed import ALIGN, Picture, PlacedOp, Storage
+from heimdall.engine.opencl.placed import Picture, PlacedOp, Storage
 from heimdall.engine.opencl.placement import Placer
 from heimdall.engine.opencl.planning import Bound, clear_halo, conv_layer, plan_step
 from heimdall.engine.opencl.slices import ops_for
@@ -54,12 +54,11 @@ class Compiled:
         meet = self._order.meet if engine.plans_branches else in_order
         floats = plan_arena(storages, meet=meet)
         check_fits(graph, storages, floats, engine.device, itemsize)
-        # Scratch memory, a sub-buffer, holds floats: twice the room where tensors are half.
+        # Scratch memory holds floats: twice the room where tensors are half.
         wide = np.dtype(np.float32).itemsize // itemsize
         bound, self._scratch = _with_scratch(layers, _plan(layers, storages, engine), wide)
-        align = max(ALIGN, engine.device.mem_base_addr_align // (8 * itemsize))  # from bits
         self.arena_floats = place_scratch(
-            self._scratch, storages, floats, align, finite=wide == 1, meet=meet
+            self._scratch, storages, floats, finite=wide == 1, meet=meet
         )
         ops = [_ops(*each, self.module, traits) for each in zip(layers, bound, strict=True)]
         self.ops_of = [len(each) for each in ops]  # a layer

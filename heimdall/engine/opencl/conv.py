@@ -29,7 +29,7 @@ from heimdall.engine.opencl.conv_tiles import (
     few_tile,
     planar_tile,
 )
-from heimdall.engine.opencl.launch import Launch, Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Launch, Place, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.ops_array import plan_pack
 from heimdall.engine.opencl.strided import Strided
@@ -225,7 +225,7 @@ class _Planner(ConvBuilder):
         blocks, groups = -(-channels // lanes), self.blocks // tile.blocks
         last = -(-(channels - (blocks - 1) * lanes) // winograd.UNROLL)
         packed = winograd.pack(plan.weights, tile.blocks * lanes)
-        name, windows = self._store("w", packed), Ref("scratch")
+        name, windows = self._store("w", packed), (Ref("scratch"), Place())
         places = [] if plan.offsets is None else [Ref(self._store("offsets", plan.offsets))]
         shape = {"block": lanes, "tile_w": tile.width}
         transform = render("winograd_input", **shape, gathered=bool(places), pixel=self.x.block)
@@ -233,9 +233,9 @@ class _Planner(ConvBuilder):
             "winograd", **shape, tile_h=1, out_blocks=tile.blocks, **self._epilogue(False)
         )
         for first, count in plan.bands:
-            into = [Ref("x"), *self._source(part), *places, windows, *size, first, blocks]
+            into = [Ref("x"), *self._source(part), *places, *windows, *size, first, blocks]
             self.launches.append(Launch(transform, (count, blocks, 1), (1, 1, 1), whole(into)))
-            args = [windows, Ref(name), *self._results(part, size[::-1], 0, False)]
+            args = [*windows, Ref(name), *self._results(part, size[::-1], 0, False)]
             args += [first, packed.size // groups, blocks, last]
             self.launches.append(Launch(multiply, (count, groups, 1), (1, 1, 1), whole(args)))
         self.scratch_floats = max(self.scratch_floats, plan.window_floats)

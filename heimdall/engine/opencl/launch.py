@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -66,7 +66,22 @@ class Ref:
     name: str
 
 
-Arg = Ref | np.int32 | np.float32
+@dataclass(frozen=True)
+class Place:
+    """Where in the buffer behind ``Ref("scratch")`` the op's own memory begins, in numbers of
+    ``size`` bytes, and ``base`` of these beyond. The pointer alone does not tell: a job's scratch
+    memory is a part of its arena. (Sub-buffers would tell, but NVIDIA's driver crashes when it
+    releases some of those that overlap: 580.159.04, clReleaseMemObject.)"""
+
+    base: int = 0
+    size: int = 4
+
+    def at(self, scratch_bytes: int) -> np.int32:
+        """The number for memory that begins ``scratch_bytes`` into the buffer."""
+        return np.int32(self.base + scratch_bytes // self.size)
+
+
+Arg = Ref | Place | np.int32 | np.float32
 
 
 @dataclass(frozen=True)
@@ -77,6 +92,17 @@ class Launch:
     global_size: tuple[int, ...]
     local_size: tuple[int, ...]
     args: tuple[Arg, ...]
+
+    def bound(self, buffer: Callable[[str], Any], scratch_bytes: int = 0) -> list[Any]:
+        """The arguments: ``buffer(name)`` for each Ref, and numbers; ``scratch_bytes`` is where
+        the op's memory begins in ``buffer("scratch")``."""
+
+        def resolve(arg: Arg) -> Any:
+            if isinstance(arg, Ref):
+                return buffer(arg.name)
+            return arg.at(scratch_bytes) if isinstance(arg, Place) else arg
+
+        return [resolve(arg) for arg in self.args]
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyopencl as cl
 
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.launch import Arg, Ref
 from heimdall.engine.opencl.opened import Opened
-from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
 from heimdall.engine.opencl.program import set_arguments
 from heimdall.engine.opencl.slices import Size, cut, shares
@@ -30,7 +28,6 @@ class Launched(Work):
 
     def __init__(self, engine: Opened, compiled: Compiled, buffers: Buffers) -> None:
         self._queue, self._compiled, self._buffers = engine.queue, compiled, buffers
-        self._regions: dict[tuple[int, int], cl.Buffer] = {}
         self._whole = [
             [
                 launch
@@ -43,34 +40,18 @@ class Launched(Work):
         self.cut()
 
     def _bind(self, engine: Opened, bound: Bound, constants: dict[str, cl.Buffer]) -> list[Enqueue]:
-        def resolve(arg: Arg) -> Any:
-            if not isinstance(arg, Ref):
-                return arg
-            if arg.name in constants:
-                return constants[arg.name]
-            storage = bound.storages[arg.name]
-            if arg.name == "scratch":
-                return self._region(storage)
+        def buffer(name: str) -> cl.Buffer:
+            if name in constants:
+                return constants[name]
+            storage = bound.storages[name]
             return self._buffers[storage if storage.dedicated else None]
 
-        made = []
+        scratch, made = bound.scratch_bytes(self._compiled.dtype.itemsize), []
         for launch in bound.plan.launches:
             kernel = engine.programs.kernel(launch.kernel)
-            set_arguments(kernel, [resolve(arg) for arg in launch.args])
+            set_arguments(kernel, launch.bound(buffer, scratch))
             made.append(Enqueue(kernel, launch.global_size, launch.local_size))
         return made
-
-    def _region(self, scratch: Storage) -> cl.Buffer:
-        """Kernels find tensors by offsets into the arena, but their scratch memory by itself.
-
-        It is kept as long as the kernels: to set an argument does not retain what is set (OpenCL
-        3.0 API, 5.9.2), and drivers that use the object only when the kernel runs find it gone.
-        """
-        size = self._compiled.dtype.itemsize
-        place = size * scratch.offset, size * scratch.floats
-        if place not in self._regions:
-            self._regions[place] = self._buffers[None].get_sub_region(*place)
-        return self._regions[place]
 
     def try_launch(self, layer: int, launch: int) -> cl.Event:
         return cl.enqueue_nd_range_kernel(self._queue, *self._whole[layer][launch])

@@ -106,13 +106,13 @@ def _place(storages: Sequence[Storage], order: Sequence[int], meet: Meet) -> _Pl
     return _Places(max(ends, default=0), offsets)
 
 
-def _lowest_gap(floats: int, taken: list[tuple[int, int]], align: int = ALIGN) -> int:
+def _lowest_gap(floats: int, taken: list[tuple[int, int]]) -> int:
     """The lowest offset of a free place, ``taken`` being (offset, floats) of the others."""
     offset = 0
     for start, size in sorted(taken):
         if start - offset >= floats:
             break
-        offset = max(offset, -(-(start + size) // align) * align)
+        offset = max(offset, -(-(start + size) // ALIGN) * ALIGN)
     return offset
 
 
@@ -120,13 +120,12 @@ def place_scratch(
     scratch: Sequence[Storage],
     storages: Sequence[Storage],
     arena_floats: int,
-    align: int,
     *,
     finite: bool = True,
     meet: Meet = in_order,
 ) -> int:
-    """Set the ``offset`` of the scratch memory of ops, a multiple of ``align`` floats, in an arena
-    that is planned; return how large that must be then.
+    """Set the ``offset`` of the scratch memory of ops in an arena that is planned; return how large
+    that must be then.
 
     A Winograd layer's is often larger than all tensors that live at that time, but seldom larger
     than what the arena holds free then. It keeps away from halos whose zeros are not renewed; and
@@ -140,7 +139,7 @@ def place_scratch(
     for index, made in enumerate(scratch):
         alive = [item for item in (*used, *scratch[:index]) if meet(item, made)]
         taken = [(item.offset, item.floats) for item in (*alive, *lasting)]
-        made.offset = _lowest_gap(made.floats, taken, align)
+        made.offset = _lowest_gap(made.floats, taken)
         arena_floats = max(arena_floats, made.offset + made.floats)
     return arena_floats
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from heimdall.engine.opencl.grid import Grid, ints, line_launch, pointer, source
 from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, Shape, Shapes, only
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Place, Plan, Ref, Traits
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,9 @@ class Moments(PictureOp):
         grid = Grid.bands(x.width, x.height, x.blocks, traits)
         bands = grid.bands_per_block
         kernel = source("moments", traits, x.block)
-        partial = grid.launch(kernel, [*pointer("i0", x), Ref("scratch"), *ints(bands), *grid.args])
-        args = [Ref("scratch"), *ints(bands, x.height, x.width, grid.chunk_h)]
+        kept = [Ref("scratch"), Place(), *ints(bands)]
+        partial = grid.launch(kernel, [*pointer("i0", x), *kept, *grid.args])
+        args = [*kept, *ints(x.height, x.width, grid.chunk_h)]
         args += [np.float32(self.epsilon), Ref("y"), *ints(mean.origin)]
         args += [Ref("y1"), *ints(deviation.origin, x.blocks)]
         merge = line_launch(replace(kernel, name="merge"), x.blocks, args, traits)

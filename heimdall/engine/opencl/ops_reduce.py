@@ -11,7 +11,7 @@ import numpy as np
 from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, pointer, source
 from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, Shapes, only
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Place, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided, collapse
 
 ReduceMode = Literal["sum", "mean", "max", "min", "prod"]
@@ -45,9 +45,9 @@ class Reduce(PictureOp, ArrayOp):
         if bands == 1:
             args = [*first, Ref("y"), *ints(y.origin, 1), factor, *grid.args]
             return Plan((grid.launch(kernel, args),))
-        args = [*first, Ref("scratch"), *ints(0, bands), np.float32(1.0), *grid.args]
+        args = [*first, Ref("scratch"), Place(), *ints(bands), np.float32(1.0), *grid.args]
         partial = grid.launch(kernel, args)
-        rest = [Ref("scratch"), *ints(bands), factor, Ref("y"), *ints(y.origin, x.blocks)]
+        rest = [Ref("scratch"), Place(), *ints(bands), factor, Ref("y"), *ints(y.origin, x.blocks)]
         merge = line_launch(replace(kernel, name="merge"), x.blocks, rest, traits)
         return Plan((partial, merge), scratch_floats=x.blocks * bands * x.block)
 

@@ -23,6 +23,12 @@ class Bound:
     plan: Plan
     storages: dict[str, Storage]
 
+    def scratch_bytes(self, itemsize: int) -> int:
+        """Where its scratch memory begins in the arena of a job whose tensors' numbers take
+        ``itemsize`` bytes; 0 without any."""
+        scratch = self.storages.get("scratch")
+        return itemsize * scratch.offset if scratch else 0
+
 
 def plan_step(step: Step, traits: Traits, tuning: Tuning) -> Bound:
     """The launches of one step, once every storage has its place."""

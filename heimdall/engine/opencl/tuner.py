@@ -20,7 +20,7 @@ from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.device import explaining
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.launched import Enqueue
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.opened import Opened
@@ -185,8 +185,7 @@ class _Bench:
         enqueues = []
         for launch in plan.launches:
             kernel = self._programs.kernel(launch.kernel)
-            args = [buffers[arg.name] if isinstance(arg, Ref) else arg for arg in launch.args]
-            set_arguments(kernel, args)
+            set_arguments(kernel, launch.bound(buffers.__getitem__))
             enqueues.append(Enqueue(kernel, launch.global_size, launch.local_size))
         winograd = any("winograd" in launch.kernel.name for launch in plan.launches)
         return _Variant(tuple(enqueues), buffers, winograd)

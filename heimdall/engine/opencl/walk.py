@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 import pyopencl as cl
 
-from heimdall.engine.opencl.constants import LINE, Constants
-from heimdall.engine.opencl.launch import Kernel, Launch, Ref
+from heimdall.engine.opencl.constants import Constants
+from heimdall.engine.opencl.launch import Kernel, Launch, Place, Ref
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.planning import Bound
@@ -80,14 +80,14 @@ def _row(
     """The arguments of a launch as numbers."""
     row: list[int] = []
     for arg in launch.args:
-        if not isinstance(arg, Ref):
+        if isinstance(arg, Place):
+            row.append(int(arg.at(bound.scratch_bytes(itemsize))))
+        elif not isinstance(arg, Ref):
             row.append(int(arg.view(np.int32)))
         elif arg.name in places:
             row += [1, places[arg.name]]
         else:
             storage = bound.storages[arg.name]
-            if storage.dedicated:
-                row += [2 + dedicated.index(storage), 0]
-            else:  # kernels find tensors by offsets into the arena, but not their scratch memory
-                row += [0, storage.offset * itemsize // LINE if arg.name == "scratch" else 0]
+            # kernels find their places in the arena by offsets of their own
+            row += [2 + dedicated.index(storage) if storage.dedicated else 0, 0]
     return row

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from heimdall.engine.opencl.activation import NONE, Activation
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.conv_spec import ConvSpec, Layer
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.program import Programs
 from heimdall.errors import ModelError
@@ -56,7 +56,7 @@ class Device:
         }
         for launch in plan.launches:
             ready = self.programs.kernel(launch.kernel)
-            ready.set_args(*[buffers[a.name] if isinstance(a, Ref) else a for a in launch.args])
+            ready.set_args(*launch.bound(buffers.__getitem__))
             cl.enqueue_nd_range_kernel(self.queue, ready, launch.global_size, launch.local_size)
         result = np.empty_like(arrays["y"])
         cl.enqueue_copy(self.queue, result, buffers["y"])

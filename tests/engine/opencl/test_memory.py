@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heimdall.engine.opencl.memory import needs_clearing, place_scratch, plan_arena
-from heimdall.engine.opencl.placed import Storage
+from heimdall.engine.opencl.placed import ALIGN, Storage
 
 
 def array(size, first, last):
@@ -78,17 +78,16 @@ def test_a_halo_is_cleared_only_where_something_else_was_in_it():
         max_size=10,
     ),
     st.lists(st.tuples(st.integers(0, 9), st.integers(1, 900)), max_size=6),
-    st.sampled_from([32, 128]),
 )
-def test_scratch_memory_touches_neither_what_lives_nor_halos_that_stay(drawn, needs, align):
+def test_scratch_memory_touches_neither_what_lives_nor_halos_that_stay(drawn, needs):
     storages = [
         picture(min(a, b), max(a, b), height, (1, 1, 1, 1) if halo else (0, 0, 0, 0))
         for a, b, height, halo in drawn
     ]
     made = [array(floats, step, step) for step, floats in needs]
-    total = place_scratch(made, storages, plan_arena(storages), align)
+    total = place_scratch(made, storages, plan_arena(storages))
     for scratch in made:
-        assert scratch.offset % align == 0
+        assert scratch.offset % ALIGN == 0
         assert scratch.offset + scratch.floats <= total
         for other in storages:
             lasting = any(other.halo) and not needs_clearing(other, storages)
@@ -102,4 +101,4 @@ def test_scratch_memory_touches_neither_what_lives_nor_halos_that_stay(drawn, ne
 def test_scratch_memory_lies_where_the_arena_is_free():
     storages = [array(320, 0, 1), array(320, 1, 2), array(640, 2, 3), array(320, 3, 4)]
     made = [array(500, 0, 0), array(640, 4, 4)]
-    assert place_scratch(made, storages, plan_arena(storages), 32) == 960
+    assert place_scratch(made, storages, plan_arena(storages)) == 960

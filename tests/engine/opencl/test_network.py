@@ -149,6 +149,8 @@ def test_long_kernels_in_pieces_compute_the_same(
 
 @pytest.mark.parametrize("name", ["seg_selfie_256", "multistyle26_dynamic"])
 def test_a_chunk_may_end_within_a_long_layer(shared, engine, assets, monkeypatch, name):
+    if engine.traits.kind == "gpu":
+        pytest.skip("one op a layer on GPUs: nothing there is long")
     graph = load(assets, name)
     inputs = sample_inputs(graph)
     whole = OpenCLEngine(keep_kernels=False).load(graph, force_fallback={"Resize"})

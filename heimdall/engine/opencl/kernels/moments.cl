@@ -7,7 +7,7 @@
 {{ common.group() }}
 __kernel void moments(
     __global const S *restrict x, int x_base, int x_plane, int x_row,
-    __global float *restrict scratch, int bands, {{ common.grid() }}) {
+    __global float *restrict scratch, int place, int bands, {{ common.grid() }}) {
 {{ common.place() }}
     if (x0 > 0 || y0 >= height) return;
     __global const S *plane = x + x_base + b * x_plane;
@@ -27,14 +27,14 @@ __kernel void moments(
         }
         squares += row;
     }
-    __global float *to = scratch + (b * bands + y0 / chunk_h) * {{ 2 * block }};
+    __global float *to = scratch + place + (b * bands + y0 / chunk_h) * {{ 2 * block }};
     KEEP(to, mean);
     KEEP(to + {{ block }}, squares);
 }
 
 {{ common.group() }}
 __kernel void merge(
-    __global const float *restrict scratch, int bands, int height, int width, int chunk_h,
+    __global const float *restrict scratch, int place, int bands, int height, int width, int chunk_h,
     float epsilon, __global S *restrict mean_out, int mean_base,
     __global S *restrict deviation_out, int deviation_base, int blocks) {
     const int b = get_global_id(0);
@@ -42,7 +42,7 @@ __kernel void merge(
     V mean = (V)(0.0f), squares = (V)(0.0f);
     float count = 0.0f;
     for (int band = 0; band < bands; band++) {
-        __global const float *from = scratch + (b * bands + band) * {{ 2 * block }};
+        __global const float *from = scratch + place + (b * bands + band) * {{ 2 * block }};
         const float more = (float)((min((band + 1) * chunk_h, height) - band * chunk_h) * width);
         const V delta = KEPT(from) - mean;
         const float share = more / (count + more);

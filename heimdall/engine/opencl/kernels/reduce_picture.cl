@@ -26,13 +26,13 @@ __kernel void reduce_picture(
 
 {{ common.group() }}
 __kernel void merge(
-    __global const float *restrict scratch, int bands, float factor,
+    __global const float *restrict scratch, int place, int bands, float factor,
     __global S *restrict y, int y_base, int blocks) {
     const int b = get_global_id(0);
     if (b >= blocks) return;
     V total = (V)({{ start }});
     for (int band = 0; band < bands; band++) {
-        const V v = KEPT(scratch + (b * bands + band) * {{ block }});
+        const V v = KEPT(scratch + place + (b * bands + band) * {{ block }});
         total = JOIN(total, v);
     }
     PUT(y + y_base + b * {{ block }}, total * (V)(factor));

@@ -18,13 +18,13 @@
                 {{ to }}3 = fma((V)(8.0f), minus2, minus1) + {{ d }}5{{ more }};
 {% endmacro %}
 __kernel void winograd(
-    __global const float *restrict windows,
+    __global const float *restrict windows, int place,
     __global const float *restrict weights,
 {{ common.results() }}    int first_group, int w_group,  // w_group: packed weights of one work-item
     int blocks, int last_steps)    // input blocks; steps of four channels in the last of them
 {
     V products[{{ 36 * out_blocks * tile_w }}];
-    __global const float *in = windows + (int)get_global_id(0) * 36 * blocks * {{ tile_w * block }};
+    __global const float *in = windows + place + (int)get_global_id(0) * 36 * blocks * {{ tile_w * block }};
     __global const V *w = (__global const V *)(weights + (size_t)get_global_id(1) * w_group);
     for (int at = 0; at < 36; at++) {
 {% for j in range(out_blocks) %}

@@ -25,10 +25,10 @@ __kernel void winograd_input(
 {% if gathered %}
     __global const int *restrict offsets,
 {% endif %}
-    __global float *restrict windows, int width, int height, int first_group, int blocks)
+    __global float *restrict windows, int place, int width, int height, int first_group, int blocks)
 {
     const int ib = get_global_id(1);
-    __global V *group = (__global V *)windows + ((int)get_global_id(0) * 36 * blocks + ib) * {{ tile_w }};
+    __global V *group = (__global V *)(windows + place) + ((int)get_global_id(0) * 36 * blocks + ib) * {{ tile_w }};
     {{ common.group() }}
     for (int t = 0; t < {{ tile_w }}; t++) {
         {{ common.tile() }}
