@@ -34,6 +34,7 @@ from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.ops_array import plan_pack
 from heimdall.engine.opencl.strided import Strided
 
+_MOST_TAPS = 9  # of a window whose loops are unrolled
 _FEW = 4  # at most this many outputs go to the few-outputs kernel
 _LARGE_WINDOW = 9  # taps from which a layer of few channels is worth a planar copy of its input
 _WIDTHS = 1, 2, 3, 4  # output blocks that a tile of the dense kernel may hold
@@ -171,11 +172,19 @@ class _Planner(ConvBuilder):
             last = -(-(x.channels - (x.blocks - 1) * x.block) // unroll)
             packed = conv_pack.pack_dense(rows, count, x.block, unroll, last)
             counts = (x.blocks if part.weights.size else 0, x.block // unroll, last)
-            kernel = {"out_blocks": split.tile.blocks, "half": split.tile.half, "unroll": unroll}
+            kernel: dict[str, Any] = {"out_blocks": split.tile.blocks, "half": split.tile.half}
+            kernel |= {"unroll": unroll, "taps": self._unrolled(part, unroll)}
             group = np.int32(packed.size // split.groups)
             args = (self._x_pixel(part), group, *(np.int32(value) for value in counts))
             name = self._store_weights(packed)
             self._launch("conv_dense", part, split, name, kernel, args, flatten=True)
+
+    def _unrolled(self, part: Pass, unroll: int) -> tuple[int, int] | None:
+        """The taps that a GPU's kernel lists one by one, to have the inputs of several steps on
+        their way at once: a work-item waits for memory most of the time. A CPU looks ahead by
+        itself, and would have more variants to compile."""
+        single = self.x.block == unroll and prod(part.taps) <= _MOST_TAPS
+        return part.taps if self.traits.kind == "gpu" and single else None
 
     def _splits(
         self, part: Pass, inputs: int, widths: tuple[int, ...], half: bool = False

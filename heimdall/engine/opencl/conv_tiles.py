@@ -47,7 +47,10 @@ _DENSE_16 = {
     Tile(1, 8, 1): 0.8, Tile(1, 4, 1): 0.6, Tile(1, 2, 1): 0.3, Tile(1, 1, 1): 0.15,
     Tile(4, 2, 1): 0.8, Tile(4, 1, 1): 0.5,
 }  # fmt: skip
-_DENSE_GPU = {Tile(2, 4, 1): 1.0, Tile(1, 4, 1): 0.8, Tile(2, 1, 1): 0.5, Tile(1, 1, 1): 0.3}
+_DENSE_GPU = {
+    Tile(2, 4, 1): 1.0, Tile(1, 4, 1): 0.8, Tile(2, 2, 1): 0.75, Tile(1, 2, 1): 0.55,
+    Tile(2, 1, 1): 0.5, Tile(1, 1, 1): 0.3,
+}  # fmt: skip
 
 # Depthwise tiles (wide, high) by kernel side and stride; (5, ..) serves larger kernels, 0 is the
 # kernel that loops over its taps.
@@ -77,6 +80,7 @@ _DEPTHWISE_GPU = {(2, 1): 1.0, (1, 1): 0.8}
 
 # In multiply-adds of a vector: the cost of a work-item, and of finishing and storing one vector.
 _WORK_ITEM = 30.0
+_AT_ONCE = 512  # work-items that a GPU's compute unit has in flight: with fewer it waits for memory
 _STORE = 5.0
 _LAUNCH = 15_000.0  # cost of one more launch
 _SHARED_LAUNCH = 45_000.0  # on cores that must be woken, and that wait for the last one: 12 us
@@ -190,12 +194,17 @@ def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Trai
     return Tile(1, wide, high)
 
 
+def _share(items: int, traits: Traits) -> int:
+    """How many work-items follow each other on the busiest compute unit."""
+    return -(-items // (traits.compute_units * (_AT_ONCE if traits.kind == "gpu" else 1)))
+
+
 def _cost(
     tile: Tile, groups: int, width: int, height: int, depth: int, speed: float, traits: Traits
 ) -> float:
     """Vector multiply-adds on the busiest compute unit, at the speed of the best tile."""
     items = -(-width // tile.width) * -(-height // tile.height) * groups
-    share = -(-items // traits.compute_units)
+    share = _share(items, traits)
     pixels = tile.width * tile.height
     work = (tile.blocks + tile.half / 2) * pixels * depth / speed
     return share * (work + (tile.blocks + tile.half) * pixels * _STORE + _WORK_ITEM)

@@ -11,12 +11,62 @@
     core computes two of them in the time of a whole one, or takes no longer.
 
     Template variables beside conv_common.cl: out_blocks, unroll, pixel (floats between the
-    inputs of neighbouring output pixels, or "x_pixel" when not known at build time). #}
+    inputs of neighbouring output pixels, or "x_pixel" when not known at build time), taps (rows
+    and columns of the window where they are to be unrolled, and a block of channels is one step). #}
 {% import "conv_common.cl" as common with context %}
 {% set vectors = out_blocks + (1 if half else 0) %}
 {% if half %}
 typedef float{{ block // 2 }} H;
 {% endif %}
+{# What the channels of one block add, seen through one tap of the window. #}
+{% macro from_block(first) %}
+{
+                __global const S *x_0 = {{ first }};
+{% for r in range(1, tile_h) %}
+                __global const S *x_{{ r }} = x_0 + {{ r }} * x_row;
+{% endfor %}
+{% if not taps %}
+                for (int c = 0; c < count; c++)
+{% endif %}
+                {
+{% if taps and unroll == 4 %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+                    const float4 v{{ r }}_{{ t }} = WIDE(*(__global const SV *)(x_{{ r }} + {{ t }} * {{ pixel }}));
+{% endfor %}
+{% endfor %}
+{% endif %}
+{% for u in range(unroll) %}
+                    {
+{% for j in range(out_blocks) %}
+                        const V w{{ j }} = WIDE(w[{{ u * vectors + j }}]);
+                        {{ common.fetch_weights(u * vectors + j) }}
+{% endfor %}
+{% if half %}
+                        const H narrow = WIDE(w[{{ u * vectors + out_blocks }}]).lo;
+{% endif %}
+{% for r in range(tile_h) %}
+{% for t in range(tile_w) %}
+                        {
+                            const float a = {{ "v%d_%d.s%d"|format(r, t, u) if taps and unroll == 4 else "x_%d[%d * %s + %d]"|format(r, t, pixel, u) }};
+{% for j in range(out_blocks) %}
+                            c{{ j }}_{{ r }}_{{ t }} = fma((V)(a), w{{ j }}, c{{ j }}_{{ r }}_{{ t }});
+{% endfor %}
+{% if half %}
+                            d{{ r }}_{{ t }} = fma((H)(a), narrow, d{{ r }}_{{ t }});
+{% endif %}
+                        }
+{% endfor %}
+{% endfor %}
+                    }
+{% endfor %}
+                    w += {{ unroll * vectors }};
+{% for r in range(tile_h) %}
+                    x_{{ r }} += {{ unroll }};
+{% endfor %}
+                }
+            }
+{% endmacro %}
 {{ common.fetch() }}{{ common.preamble() }}
 __kernel void conv_dense(
 {{ common.arguments() }}    int x_pixel, int w_group,  // w_group: packed weights of one work-item
@@ -35,6 +85,23 @@ __kernel void conv_dense(
 {% endfor %}
 {% endif %}
 
+{% if taps == (1, 1) %}
+    int ib = 0;
+    for (; ib + 4 <= blocks; ib += 4) {
+{% for ahead in range(4) %}
+        {{ from_block("tile + (ib + %d) * x_plane"|format(ahead)) }}
+{% endfor %}
+    }
+    for (; ib < blocks; ib++) {{ from_block("tile + ib * x_plane") }}
+{% elif taps %}
+    for (int ib = 0; ib < blocks; ib++) {
+{% for ky in range(taps[0]) %}
+{% for kx in range(taps[1]) %}
+        {{ from_block("tile + ib * x_plane + %d * tap_row + %d * tap_col"|format(ky, kx)) }}
+{% endfor %}
+{% endfor %}
+    }
+{% else %}
     for (int ib = 0; ib < blocks; ib++) {
         const int count = ib == blocks - 1 ? last_steps : steps;
 {% if device == "cpu" and unroll == 4 %}
@@ -46,43 +113,10 @@ __kernel void conv_dense(
 {% endfor %}
 {% endif %}
         for (int ky = 0; ky < taps_y; ky++)
-            for (int kx = 0; kx < taps_x; kx++) {
-                __global const S *x_0 = tile + ib * x_plane + ky * tap_row + kx * tap_col;
-{% for r in range(1, tile_h) %}
-                __global const S *x_{{ r }} = x_0 + {{ r }} * x_row;
-{% endfor %}
-                for (int c = 0; c < count; c++) {
-{% for u in range(unroll) %}
-                    {
-{% for j in range(out_blocks) %}
-                        const V w{{ j }} = WIDE(w[{{ u * vectors + j }}]);
-                        {{ common.fetch_weights(u * vectors + j) }}
-{% endfor %}
-{% if half %}
-                        const H narrow = WIDE(w[{{ u * vectors + out_blocks }}]).lo;
-{% endif %}
-{% for r in range(tile_h) %}
-{% for t in range(tile_w) %}
-                        {
-                            const float a = x_{{ r }}[{{ t }} * {{ pixel }} + {{ u }}];
-{% for j in range(out_blocks) %}
-                            c{{ j }}_{{ r }}_{{ t }} = fma((V)(a), w{{ j }}, c{{ j }}_{{ r }}_{{ t }});
-{% endfor %}
-{% if half %}
-                            d{{ r }}_{{ t }} = fma((H)(a), narrow, d{{ r }}_{{ t }});
-{% endif %}
-                        }
-{% endfor %}
-{% endfor %}
-                    }
-{% endfor %}
-                    w += {{ unroll * vectors }};
-{% for r in range(tile_h) %}
-                    x_{{ r }} += {{ unroll }};
-{% endfor %}
-                }
-            }
+            for (int kx = 0; kx < taps_x; kx++)
+                {{ from_block("tile + ib * x_plane + ky * tap_row + kx * tap_col") }}
     }
+{% endif %}
 {{ common.store_tile(out_blocks) }}{% if half %}
 {% for r in range(tile_h) %}
 {% for t in range(tile_w) %}
