@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import DNN, App, create
 from heimdall.app.options import RunOptions
+from heimdall.errors import ConfigError
 from heimdall.lab.bench.around import driver_turn_ns, measure_around, measure_hand_overs
 from heimdall.lab.bench.judge.identity import network_id, thinned, us
 from heimdall.lab.bench.loads import fit
@@ -20,6 +22,8 @@ from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.loop.callbacks import Callbacks
 from heimdall.runtime.opening.setup import RunContext, Setup, start
 from heimdall.vocabulary.plans import StagePlan
+
+log = logging.getLogger(__name__)
 
 
 def bundled() -> list[str]:
@@ -36,11 +40,16 @@ def profile_networks(
 ) -> dict[str, Any]:
     """The processors as the simulator knows them, and the ``networks`` of the scenarios and of
     the models with their own options: times of ops, of the whole on a core, and of what surrounds
-    it. Raises what opening them raises."""
+    it. A scenario whose loads this machine cannot have is left out, and told. Raises what opening
+    them raises."""
     options = RunOptions(headless=True, device=device, size=(1280, 720))
     apps: list[tuple[type[App], dict[str, str]]] = []  # what a DNN's network is called
     for scenario in map(load_scenario, scenarios):  # whose stand-ins an app does not call so
-        workload, _ = fit(scenario, options, progress)
+        try:
+            workload, _ = fit(scenario, options, progress)
+        except ConfigError as error:  # on a large GPU no picture makes a network take long
+            log.warning("without the networks of %s: %s", scenario.name, error)
+            continue
         asked_ms = {dnn.name: workload.settings(dnn.name).alone_ms for dnn in workload.declared()}
         keys = {dnn.name: network_id(dnn, asked_ms[dnn.name]) for dnn in workload.declared()}
         apps.append((as_app(workload), keys))

@@ -136,8 +136,9 @@ class _Judged:
         self.measured = False
 
     def content(self) -> dict[str, Any]:
-        """What the file holds: the row, and the device to simulate."""
-        profile = {"profile": {**self._profile, "runs": self._runs}} if self._runs else {}
+        """What the file holds: the row, and the device to simulate where all of that is known."""
+        whole = self._profile and self._runs
+        profile = {"profile": {**self._profile, "runs": self._runs}} if whole else {}
         return {"schema": SCHEMA, **self.row, **profile}
 
     def measure(self, run: RunPart, progress: Progress) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from heimdall.lab.bench.judge import engines
+from heimdall.errors import ConfigError
+from heimdall.lab.bench import loads
+from heimdall.lab.bench.judge import engines, networks
 from heimdall.lab.bench.judge.networks import bundled, profile_networks
 from heimdall.lab.bench.judge.preemption import measure_preemption
 from heimdall.lab.bench.judge.programme import SCHEMA, SHARES, Apart
@@ -75,6 +77,20 @@ def test_a_network_that_runs_yields(scenario):
     assert as_told(found, "Preemption") == []
     assert found["times"] >= 10
     assert 0 < found["gpu_free_ms"]["p50"] < found["frame_drawn_ms"]["p50"]
+
+
+def test_loads_that_this_machine_cannot_have_are_left_out_and_told(scenario, monkeypatch, caplog):
+    """On a large GPU no input size takes as long as on a phone's."""
+
+    def fit(asked, *args):
+        if asked.name == "shopping-phone":
+            raise ConfigError("no input size takes 95 ms alone on this machine")
+        return loads.fit(asked, *args)
+
+    monkeypatch.setattr(networks, "fit", fit)
+    profile = networks.profile_networks(None, ["shopping-phone", scenario], [])
+    assert len(profile["networks"]) == 2
+    assert "without the networks of shopping-phone: no input size takes 95 ms" in caplog.text
 
 
 def test_a_run_and_profiles_become_a_device_to_simulate(scenario, tmp_path):

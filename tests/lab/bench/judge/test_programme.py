@@ -92,6 +92,13 @@ def test_a_part_that_fails_costs_itself_only(tmp_path):
     assert content["chunks"] == {"pieces": 8}
 
 
+def test_without_networks_there_is_no_device_to_simulate(tmp_path):
+    judged(tmp_path, Parts(fails={"networks": DeviceError("out of memory")}))
+    content = read(tmp_path / "m.toml")
+    assert content["scenarios"]["shopping 30 fps 720p"] == {"fps_mean": 30.0, "dnns": {}}
+    assert "profile" not in content
+
+
 def test_an_interruption_keeps_what_has_been_measured(tmp_path):
     result = judged(tmp_path, Parts(fails={"preemption": KeyboardInterrupt()}))
     assert result["interrupted"]
