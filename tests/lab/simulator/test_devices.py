@@ -30,6 +30,6 @@ def test_an_unknown_device_lists_the_valid_ones():
 
 
 def test_a_machine_that_was_not_measured_says_so():
-    assert "nvidia-opencl" not in device_names()
+    assert "nvidia-cuda" not in device_names()
     with pytest.raises(ConfigError, match="not measured: no machine"):
-        find_device(str(MACHINES / "nvidia-opencl.toml"))
+        find_device(str(MACHINES / "nvidia-cuda.toml"))
