@@ -18,7 +18,7 @@ FRAMES = 90
 SIZE = (1280, 720)  # the 4:3 clip covers columns 160 to 1120
 PICTURE = (slice(0, 720), slice(160, 1120))
 OVERLAY = (slice(15, 250), slice(15, 160))  # of its panel, what lies beside the picture
-TABLE = (slice(330, 720), slice(340, 1120))  # and what the panel leaves of it
+TABLE = (slice(82, 180), slice(45, 240))  # what the panel leaves of the picture, a quarter as large
 
 
 @pytest.fixture(scope="module")
@@ -78,15 +78,13 @@ def test_the_last_picture_shows_camera_couch_and_overlay(run, clip):
     nearest = int(np.median(difference, axis=(1, 2)).argmin())
     # Most of the picture is the camera's, in its place and its colours ...
     assert np.median(difference[nearest]) < 12
-    camera = cv2.resize(clip[nearest], (960, 720))
-    drawn = np.abs(picture[PICTURE].astype(int) - camera).mean(axis=2)
-    full = np.zeros(picture.shape[:2])
-    full[PICTURE] = drawn
-    # ... except where the couch stands on the table, textured, and its card beside it.
-    rows, _ = (full > 30)[TABLE].nonzero()
-    assert 8_000 < len(rows) < 80_000
-    assert np.ptp(rows) < 380
-    couch = picture[TABLE][full[TABLE] > 30]
+    # ... except where the couch stands on the table, textured, and its card beside it. Compared
+    # at a quarter of the size: of a clip enlarged again each sharp edge would differ.
+    drawn = difference[nearest][TABLE] > 30
+    rows, _ = drawn.nonzero()
+    assert 500 < len(rows) < 6_000
+    assert np.ptp(rows) < 90
+    couch = shown[TABLE][drawn]
     assert couch.std(axis=0).mean() > 25
     # The overlay's text is bright on its dark panel; the bar beside it is empty below.
     panel, bar = picture[OVERLAY], picture[slice(400, 700), slice(15, 160)]
