@@ -12,7 +12,7 @@ from heimdall.engine.opencl.conv_pass import Pass
 from heimdall.engine.opencl.conv_source import render
 from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.conv_tiles import Split
-from heimdall.engine.opencl.launch import Arg, Launch, Place, Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Arg, Launch, Plan, Ref, Traits, begin
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.ops_picture import ZERO_HALO
 
@@ -122,12 +122,11 @@ class ConvBuilder:
             "storage": self.traits.storage,
         }
 
-    def _source(self, part: Pass) -> tuple[Arg | int, int, int]:
+    def _source(self, part: Pass) -> tuple[Arg, int, int]:
         """x_base, x_plane, x_row."""
         x = self.x
         base = x.origin + part.first[0] * x.row + part.first[1] * x.block
-        copied = self.source == Ref("scratch")
-        first = Place(base, self.traits.dtype.itemsize) if copied else base
+        first = begin(self.source, base, self.traits.dtype.itemsize)
         return first, x.plane, part.stride[0] * x.row
 
     def _x_pixel(self, part: Pass) -> np.int32:

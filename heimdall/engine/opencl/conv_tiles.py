@@ -80,10 +80,11 @@ _DEPTHWISE_GPU = {(2, 1): 1.0, (1, 1): 0.8}
 
 # In multiply-adds of a vector: the cost of a work-item, and of finishing and storing one vector.
 _WORK_ITEM = 30.0
-_AT_ONCE = 512  # work-items that a GPU's compute unit has in flight: with fewer it waits for memory
 _STORE = 5.0
 _LAUNCH = 15_000.0  # cost of one more launch
 _SHARED_LAUNCH = 45_000.0  # on cores that must be woken, and that wait for the last one: 12 us
+
+_AT_ONCE = 512  # work-items that a GPU's compute unit has in flight: with fewer it waits for memory
 
 
 class Split(NamedTuple):
@@ -194,17 +195,13 @@ def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Trai
     return Tile(1, wide, high)
 
 
-def _share(items: int, traits: Traits) -> int:
-    """How many work-items follow each other on the busiest compute unit."""
-    return -(-items // (traits.compute_units * (_AT_ONCE if traits.kind == "gpu" else 1)))
-
-
 def _cost(
     tile: Tile, groups: int, width: int, height: int, depth: int, speed: float, traits: Traits
 ) -> float:
     """Vector multiply-adds on the busiest compute unit, at the speed of the best tile."""
     items = -(-width // tile.width) * -(-height // tile.height) * groups
-    share = _share(items, traits)
+    at_once = traits.compute_units * (_AT_ONCE if traits.kind == "gpu" else 1)
+    share = -(-items // at_once)
     pixels = tile.width * tile.height
     work = (tile.blocks + tile.half / 2) * pixels * depth / speed
     return share * (work + (tile.blocks + tile.half) * pixels * _STORE + _WORK_ITEM)

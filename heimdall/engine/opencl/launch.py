@@ -84,6 +84,11 @@ class Place:
 Arg = Ref | Place | np.int32 | np.float32
 
 
+def begin(ref: Ref, base: int, size: int) -> Arg:
+    """Where a tensor begins that lies ``base`` numbers of ``size`` bytes into what ``ref`` is."""
+    return Place(base, size) if ref.name == "scratch" else np.int32(base)
+
+
 @dataclass(frozen=True)
 class Launch:
     """One enqueue of a kernel. ``global_size`` is a multiple of ``local_size``."""

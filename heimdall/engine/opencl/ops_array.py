@@ -9,7 +9,7 @@ import numpy as np
 from heimdall.engine.opencl.array_op import ArrayOp
 from heimdall.engine.opencl.grid import Grid, ints, pointer, source
 from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, only
-from heimdall.engine.opencl.launch import Arg, Place, Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Ref, Traits, begin
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.strided import Strided
 
@@ -44,9 +44,8 @@ def plan_pack(
 ) -> Plan:
     """Array of shape (1, C, H, W) to picture, or back; ``refs`` are what the two are called."""
     grid = Grid.over(picture.width, picture.height, picture.blocks, traits)
-    base: Arg = np.int32(array.offset)
-    if refs[0] == "scratch":
-        base = Place(array.offset, traits.dtype.itemsize)
-    args = [Ref(refs[0]), base, *ints(*array.strides[1:], picture.channels)]
+    ref = Ref(refs[0])
+    base = begin(ref, array.offset, traits.dtype.itemsize)
+    args = [ref, base, *ints(*array.strides[1:], picture.channels)]
     kernel = source("pack", traits, picture.block, unpack=unpack)
     return Plan((grid.launch(kernel, [*args, *pointer(refs[1], picture), *grid.args]),))

@@ -35,7 +35,7 @@ def test_driver_codes_become_names(engine):
     import pyopencl as cl
 
     with pytest.raises(cl.Error) as raised:
-        cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, 0)  # NVIDIA's driver refuses no size
+        cl.Buffer(engine.context, cl.mem_flags.READ_WRITE, 0)  # NVIDIA's refuses no other size
     message = str(device.explain(raised.value, "allocating a job"))
     assert message.startswith("OpenCL error INVALID_BUFFER_SIZE while allocating a job")
 

@@ -143,7 +143,8 @@ def test_several_clients_ask_from_threads(file, processors):
         session.serve(done)
         assert found == {10.0 * n + i: answer(10.0 * n + i) for n in range(4) for i in range(5)}
         # four clients on a busy core: that it takes longer than profiled may be true
-        assert [e for e in session.summary().errors if "as long as profiled" not in e] == []
+        slow = "DNN 'chain': its chunks take more than 8 times as long as profiled"
+        assert set(session.summary().errors) <= {slow}
 
 
 def test_an_asyncio_loop_serves(file):
