@@ -100,9 +100,11 @@ def judged(
     ``own_depth`` is taken, in the tracker's. ``gaps``: frames in which nothing is to be seen.
     """
     numbers = sorted(set(found) & set(truth))
+    if len(numbers) < LEAST:
+        return None
     places = np.array([truth[n].position for n in sorted(truth)])
     path = float(np.linalg.norm(np.diff(places, axis=0), axis=1).sum())
-    if len(numbers) < LEAST or not path > 1e-9 * float(np.abs(places).max()):
+    if not path > 1e-9 * float(np.abs(places).max()):
         return None
     own = np.array([found[n].position for n in numbers])
     true = np.array([truth[n].position for n in numbers])

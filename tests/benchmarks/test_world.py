@@ -8,9 +8,10 @@ import cv2
 import numpy as np
 import pytest
 
+from benchmarks.clips import euroc, room
 from benchmarks.colmap import Reference, load, save
 from benchmarks.rooms import FPS, PLANES, Room, rendered
-from benchmarks.world import COLUMNS, plain, room, row, summary, tried
+from benchmarks.world import COLUMNS, plain, row, summary, tried
 from heimdall.capture.lens import Camera
 
 
@@ -128,3 +129,20 @@ def test_a_reference_is_read_as_it_was_written(tmp_path):
     assert np.allclose(found.poses[16].rotation, poses[16].rotation)
     assert np.allclose(found.poses[8].translation, poses[8].translation)
     assert (found.depths, found.asked, found.error_px) == ({16: 1.5}, 5, 0.7)
+
+
+def test_a_sequence_in_eurocs_format_has_its_lens_and_no_truth(tmp_path):
+    camera = tmp_path / "mav0" / "cam0"
+    (camera / "data").mkdir(parents=True)
+    (camera / "sensor.yaml").write_text(
+        "%YAML:1.0\nrate_hz: 20\nintrinsics: [458.6, 457.2, 367.2, 248.3] #fu, fv, cu, cv\n"
+        "distortion_coefficients: [-0.28, 0.07, 0.0002, 1.7e-05]\n"
+    )
+    for number in range(12):
+        cv2.imwrite(str(camera / "data" / f"{number:02}.png"), np.full((480, 752), 90, np.uint8))
+    clip = euroc(tmp_path, 10)
+    assert (len(clip.pictures), clip.camera.size) == (10, (752, 480))
+    assert (clip.camera.fx, clip.camera.distortion) == (458.6, (-0.28, 0.07, 0.0002, 1.7e-05, 0.0))
+    one = tried(clip, paced=False)
+    assert one.quality is None
+    assert "poses in 0.0% of frames" in row(one, paced=False)

@@ -76,6 +76,7 @@ class PlaneFinder:
         self._told = {each.id: each for each in self.planes}
         self._doubts: dict[int, int] = {}  # looks in which a plane was none
         self._looks = 0
+        self._grounded = False  # there is a level plane, or up is given: others go by that
 
     def look(
         self,
@@ -105,6 +106,9 @@ class PlaneFinder:
         self.up = up if up is not None else self.up
         events: list[PlaneEvent] = []
         known = self._follow(cloud, ids, events)
+        self._grounded = up is not None or any(
+            self._kind(each.plane) == HORIZONTAL for each in known
+        )
         self._elect(known, up, overhead)
         self._merge(cloud, known, events)
         known += self._search(cloud, known, up, overhead)
@@ -220,8 +224,9 @@ class PlaneFinder:
             free &= ~own
             found.append(_Known(self._next, plane, own))
             self._next += 1
-            if self.up is None:
+            if not self._grounded:
                 self._elect([*known, *found], up, overhead)
+                self._grounded = self._kind(plane) == HORIZONTAL
         return found
 
     def _best(
@@ -230,7 +235,8 @@ class PlaneFinder:
         """The plane that has most of the free points, as far as they hang together."""
         chosen = np.flatnonzero(free)
         rest = cloud.part(chosen)
-        normals, offsets = flat.guesses(rest, self.up, GUESSES, draw)
+        up = self.up if self._grounded else None
+        normals, offsets = flat.guesses(rest, up, GUESSES, draw)
         some = rest.part(draw.choice(len(rest), min(len(rest), SAMPLED), replace=False))
         rivals = []
         for normal, offset in flat.best(some, normals, offsets, TRIED):
@@ -259,7 +265,7 @@ class PlaneFinder:
         """True if that is a plane, and another one than those that are known."""
         if own.sum() < LEAST_POINTS or plane.turn_sd > TURN_SD:
             return False
-        if not self._upright(plane, "", LEANING):
+        if self._grounded and not self._upright(plane, "", LEANING):
             return False
         mine = rest.part(own)
         if flat.uneven(mine, plane) > UNEVEN or not _denser(rest, plane, own):

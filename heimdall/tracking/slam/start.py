@@ -26,7 +26,8 @@ STILL_SHARE = 0.6  # of all points: what else moves is a minority
 NOISE_PX = 0.8  # standard deviation of where a point is seen
 WRONG, WRONG_PX = 4.0, (1.2, 2.5)  # standard deviations, but no less and no more pixels
 RAYLEIGH = 1.18  # the median distance of two coordinates, in standard deviations of each
-STILL_PX = 1.5  # points move as little if the camera only turns
+STILL_PX, TURNING_SHARE = 1.5, 0.65  # so many points move as little if the camera only turns
+MOST_MOVED = 5.0  # times as far as most points: what is so near, or moves, is left out
 LEAST_LOOKS = 3  # by two, a mirrored plane or things that move may look right
 MOST_LOOKS = 6  # that are compared
 STEPS = 2, 2, 2  # with all points, and with those that agree
@@ -66,13 +67,16 @@ def start(
     followed = len(kept)
     pixel = 1 / focal_px
     given = Looks.of(reference[kept], np.stack([each[kept] for each in looks]))
-    if len(looks) < LEAST_LOOKS or moved(given) < STILL_PX * pixel:
+    off = moved(given)
+    if len(looks) < LEAST_LOOKS or _still(off, pixel):
         return PARALLAX
+    alike = np.flatnonzero(off < MOST_MOVED * np.median(off))
+    kept, given = kept[alike], given.only(slice(None), alike)
     begun, agree = relative(given.rays, given.seen[-1], pixel)
     if agree.sum() < max(LEAST_POINTS, LEAST_SHARE * followed) or not begun:
         return AMBIGUOUS
     kept, given = kept[agree], given.only(slice(None), np.flatnonzero(agree))
-    if moved(given) < STILL_PX * pixel:
+    if _still(moved(given), pixel):
         return PARALLAX
     if not any(_apart(_by_two(given, way), ROUGHLY, focal_sd) for way in begun):
         return PARALLAX
@@ -83,8 +87,8 @@ def start(
         return AMBIGUOUS
     if not _apart(model, NEARLY, focal_sd):
         return PARALLAX
-    model, fits = _adjusted(few, model, pixel)
-    if fits.sum() < max(LEAST_POINTS, STILL_SHARE * followed):
+    model, fits, still = _adjusted(few, model, pixel)
+    if fits.sum() < LEAST_POINTS or still.sum() < STILL_SHARE * followed:
         return AMBIGUOUS
     agree = fits & (_angles(model) > POINT_PARALLAX)
     if not _apart(model.at(np.flatnonzero(fits)), 1.0, focal_sd) or agree.sum() < LEAST_POINTS:
@@ -95,8 +99,13 @@ def start(
     return _started(given, model, chosen, kept, fits, agree, len(reference), pixel)
 
 
-def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.ndarray]:
-    """The model with all points, and which fit."""
+def _still(moved: np.ndarray, pixel: float) -> bool:
+    return float(np.quantile(moved, TURNING_SHARE)) < STILL_PX * pixel
+
+
+def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.ndarray, np.ndarray]:
+    """The model with all points, which fit, and which do but for one look, in which they may have
+    slid along an edge: what moves by itself is off in more."""
     places = _by_two(looks, (model.rotations[0, -1], model.translations[0, -1])).places
     fits = np.ones(len(looks.rays), bool)
     for steps in STEPS:
@@ -107,11 +116,11 @@ def _adjusted(looks: Looks, model: Models, pixel: float) -> tuple[Models, np.nda
         model = Models(model.rotations, model.translations, places)
         off = errors(looks, model)[0]
         usual = float(np.nanmedian(off[:, fits])) / RAYLEIGH / pixel
-        worst = np.nan_to_num(off, nan=0.0, posinf=np.inf).max(axis=0)
-        fits &= worst < float(np.clip(WRONG * usual, *WRONG_PX)) * pixel
+        good = np.nan_to_num(off, nan=0.0) < float(np.clip(WRONG * usual, *WRONG_PX)) * pixel
+        fits &= good.all(axis=0)
         if fits.sum() < LEAST_POINTS:
             break
-    return model, fits
+    return model, fits, good.sum(axis=0) >= len(good) - 1
 
 
 def _angles(model: Models) -> np.ndarray:

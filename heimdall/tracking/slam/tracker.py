@@ -32,7 +32,7 @@ from heimdall.tracking.slam.model import (
     nearer,
 )
 from heimdall.tracking.slam.picture import Picture
-from heimdall.tracking.slam.relocalise import candidates, sure
+from heimdall.tracking.slam.relocalise import Recognised, alike, recognised, sure
 from heimdall.tracking.slam.worker import MappingProcess
 
 log = logging.getLogger(__name__)
@@ -53,9 +53,12 @@ FEW_KEYFRAMES = 5
 LEAST_BETWEEN = 3  # frames between keyframes
 FOUND = 0.75  # of the points that should be seen: fewer ask for one
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
+WIDE = 2.0  # how differently a keyframe may see what is compared with it
 REFRESHED = 5  # frames after which references are chosen anew
 MOST_LOST = 300  # frames: this is another room
 EARLY_LOST = 15  # frames, while there are few keyframes: it did not begin well
+PROVEN = 6  # frames in a row: then what has begun is no mistake
+TRIED, COMPARED = 2, 6  # keyframes, in a frame that is lost: by their points, by features
 COASTED = 6  # frames that a pose is searched for where it should be
 NEAREST = 0.02  # of the scene's depth, before the camera
 CALM_PX = 5.0  # that guesses are off: no rough search is needed
@@ -84,7 +87,7 @@ class RoomTracker:
         self._expected_map = known
         if known is not None and known.keyframes:
             self.map, self.reason, self._lost = known, RELOCALIZING, COASTED + 1
-            self._next_id = len(known.points)
+            self._next_id, self._proven = len(known.points), PROVEN
             self._receive(self._mapper.begin(known))
 
     def forget(self) -> None:
@@ -94,11 +97,13 @@ class RoomTracker:
         self._start: Beginning | None = None
         self._pose: Pose | None = None
         self._step: Pose | None = None
+        self._proven = 0  # frames in a row that have borne the map out
         self._lost = 0  # frames since the pose was known
         self._age = 0  # frames since the last keyframe
         self._frames = 0
         self._next_id = 0
         self._references: list[Keyframe] = []
+        self._recognised: Recognised | None = None  # the last pose by features, while lost
         self._gain, self._zoom = 1.0, self._longer
         self._off_px = math.inf  # by which the last guess was off
 
@@ -125,12 +130,23 @@ class RoomTracker:
             self._disown(sizes == {picture.size})
             self.forget()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
-        if fit is None:
+        if fit is None or not self._borne_out():
+            if fit is None and self._proven < PROVEN and self.map.keyframes:
+                self.forget()
+                self.reason = INITIALIZING
             return Tracking(sequence, LOST, self._pose, focal=self._zoom)
         self.reason = ""
         return Tracking(
             sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count, focal=self._zoom
         )
+
+    def _borne_out(self) -> bool:
+        """Whether frames have borne out what the map says: by few looks a wrong one may seem right,
+        and the next frames contradict it."""
+        self._proven = min(self._proven + 1, PROVEN)
+        if self._proven < PROVEN:
+            self.reason = INITIALIZING
+        return self._proven == PROVEN
 
     @property
     def _most_lost(self) -> int:
@@ -231,7 +247,7 @@ class RoomTracker:
     def _look(self, picture: Picture, guess: Pose) -> Fit | None:
         """The pose near ``guess`` by which keyframes' points are where the picture has them."""
         if not self._references or self._frames % REFRESHED == 0 or self._lost:
-            self._references = self.map.nearest(guess, 3)
+            self._references = self.map.nearest(guess, 3, WIDE)
         if not self._references:
             return None
         fit = None
@@ -436,15 +452,43 @@ class RoomTracker:
     # --- found again ------------------------------------------------------------------------
 
     def _recover(self, picture: Picture) -> Fit | None:
-        """The pose by keyframes that look like this picture."""
-        for pose in candidates(self.map, picture, self._frames):
-            fit = self._look(picture, pose)
-            if fit is not None and self._lost > COASTED:  # from there, points look otherwise
-                fit = self._look(picture, fit.pose)
-            if fit is not None and sure(fit, len(self._seen[0]), self._expected, self._lost):
-                self._age = 0  # what is found next bears it out before the map grows by it
+        """The pose by keyframes that look like this picture: two in each frame, or by features."""
+        before, self._recognised = self._recognised, None
+        keyframes, turn = alike(self.map, picture), self._frames % 3
+        if turn == 2:
+            found = recognised(self.map, keyframes[:COMPARED], picture)
+            if found is None:
+                return None
+            return self._borne(picture, found.fit.pose) or self._from_afar(picture, found, before)
+        for each in keyframes[TRIED * turn : TRIED * (turn + 1)]:
+            fit = self._borne(picture, each.pose)
+            if fit is not None:
                 return fit
+        self._recognised = before
         return None
+
+    def _borne(self, picture: Picture, pose: Pose) -> Fit | None:
+        """The pose near that, if the picture bears it out."""
+        fit = self._look(picture, pose)
+        if fit is not None and self._lost > COASTED:  # from there, points look otherwise
+            fit = self._look(picture, fit.pose)
+        if fit is None or not sure(fit, len(self._seen[0]), self._expected, self._lost):
+            return None
+        self._age = 0  # what is found next bears it out before the map grows by it
+        return fit
+
+    def _from_afar(
+        self, picture: Picture, found: Recognised, before: Recognised | None
+    ) -> Fit | None:
+        """A pose by features from where keyframes' points look too different to be followed. It
+        becomes a keyframe, or the next frame would be lost again."""
+        self._recognised = found if found.clear else None
+        nearest = self.map.nearest(found.fit.pose, 1, math.inf)[0]
+        if not found.clear or not found.again(before, nearest.depth) or self._mapper.busy:
+            return None
+        self._seen, self._expected = (found.ids, found.pixels, found.fit.agree), len(found.ids)
+        self._keep(picture, found.fit)
+        return found.fit
 
 
 def _known_lens(known: Map, image: np.ndarray, camera: Camera) -> float:

@@ -11,7 +11,6 @@ from heimdall.tracking.slam.triangulate import inverse_depths
 RANSAC_PX, RANSAC_PLANE_PX = 1.5, 3.0
 RANSAC_TRIALS = 300
 BEFORE = 0.8  # of a plane's points before the camera
-STILL_SHARE = 0.65  # of points that move as little as that
 Relative = tuple[np.ndarray, np.ndarray]  # a rotation (3, 3) and a translation (3,)
 
 
@@ -37,12 +36,12 @@ def expected(looks: Looks, turned: np.ndarray) -> np.ndarray:
     return np.asarray(there[..., :2] / there[..., 2:])
 
 
-def moved(looks: Looks) -> float:
-    """How far points have moved on z = 1 other than by the camera's turn at the last look: most of
-    them."""
-    last = looks.only(slice(-1, None), np.flatnonzero(looks.there[-1]))
+def moved(looks: Looks) -> np.ndarray:
+    """How far points have moved on z = 1 at the last look, other than by the camera's turn, (n,);
+    all of them were seen there."""
+    last = looks.only(slice(-1, None), np.arange(len(looks.rays)))
     off = last.seen - expected(last, turns(last))
-    return float(np.quantile(np.hypot(*off[0].T), STILL_SHARE))
+    return np.asarray(np.hypot(*off[0].T))
 
 
 def relative(one: np.ndarray, other: np.ndarray, pixel: float) -> tuple[list[Relative], np.ndarray]:

@@ -131,6 +131,7 @@ class Locator:
     def __init__(self, tracker: RoomFollowing) -> None:
         self._tracker = tracker
         self._layout: Layout | None = None
+        self._nothing = Map()
         self._shaken, self._lengths = Shaken(), Lengths()
         self.placed: dict[str, Pose] = {}
 
@@ -139,12 +140,14 @@ class Locator:
     ) -> Located:
         """The next frame, BGR or grey uint8."""
         found = self._tracker.advance(image, camera, sequence, at_s)
-        known, before = self._tracker.map, self._layout
+        reason = "" if found.tracked else self._tracker.reason
+        # nothing is put into a map that may turn out to be none
+        known = self._tracker.map if reason != INITIALIZING else self._nothing
+        before = self._layout
         if before is None or not before.is_of(known):
             self._layout = Layout.of(known)
             if before is None or before.map is not known or before.times != known.times:
                 self._shaken, self._lengths = Shaken(), Lengths()  # it has another unit
-        reason = "" if found.tracked else self._tracker.reason
         length = self._length(found, camera.motion, at_s)
         return Located(**vars(found), reason=reason, layout=self._layout, length=length)
 

@@ -189,6 +189,18 @@ def test_until_something_lies_below_no_plane_is_level_or_upright():
     assert found.up @ UP > 0.99
 
 
+def test_up_is_sought_anew_once_the_ground_is_gone():
+    """A young map is bent: what was level in it is not, once it is right."""
+    room, finder = seen([FLOOR, BACK], 2), PlaneFinder()
+    assert looks(finder, room, 3).up @ UP > 0.99
+    lean = Pose.of(np.radians([12.0, 0, 0]), np.zeros(3)).rotation.T
+    points, ids, spread, eyes = room.given()
+    for _ in range(8):
+        found = finder.look(points @ lean, ids + 10_000, spread, eyes @ lean, None, OVERHEAD @ lean)
+    assert found.up @ (UP @ lean) > 0.99
+    assert {each.kind for each in found.planes} == {"horizontal", "vertical"}
+
+
 @pytest.mark.parametrize("count", [24, 150, 1000, 3000])
 @pytest.mark.parametrize("up", [None, UP], ids=["up unknown", "up known"])
 def test_a_random_cloud_has_no_plane(count, up):

@@ -85,6 +85,30 @@ def test_points_that_move_each_as_it_likes_begin_nothing():
         assert begun(walk(seed=seed, far=0.1, wrong=0.9)) in ("ambiguous", "parallax")
 
 
+def test_who_walks_along_bends_no_map():
+    """What moves the way that the camera does lies on its epipolar lines: it seems very near."""
+    for seed in SEEDS:
+        walked = walk("general", "side", seed, noise=0.3)
+        there = walked.points[:20]
+        for share, (look, pose) in enumerate(zip(walked.looks, walked.poses, strict=True), 1):
+            walker = pose.to_camera(there - 8 * walked.poses[-1].position * share / 7)
+            look[:20] = walker[:, :2] / walker[:, 2:]
+        found = started(walked)
+        assert off(found.poses[-1], walked.poses[-1])[0] < 0.3
+        assert not found.agree[:20].any()
+
+
+def test_a_point_may_slide_in_one_look():
+    walked = walk("general", "side", 1, far=0.12)
+    draw = np.random.default_rng(1)
+    slid = np.flatnonzero(draw.random(300) < 0.5)
+    for point in slid.tolist():
+        walked.looks[draw.integers(len(walked.looks) - 1)][point] += 8 / FOCAL
+    found = started(walked)
+    assert right(found, walked)
+    assert found.agree[slid].mean() > 0.8
+
+
 @pytest.mark.parametrize("scene", ["general", "tilted"])
 def test_points_are_where_they_are_but_for_the_scale(scene):
     walked = walk(scene, "side", 1, far=0.12, wrong=0.3)

@@ -126,6 +126,43 @@ def test_a_map_that_is_lost_as_it_has_begun_is_given_up_soon(tracker):
     assert any(each.tracked for each, _ in play(tracker, truth, began))
 
 
+def test_a_map_is_told_only_once_the_next_frames_have_borne_it_out(tracker):
+    truth = list(walk(150))
+    began = next(n for n, each in enumerate(truth) if not told(tracker, each, n))
+    other = np.random.default_rng(5).integers(0, 255, (45, 60), np.uint8)
+    strange = cv2.resize(other, (480, 360), interpolation=cv2.INTER_CUBIC)
+    assert not play(tracker, [strange], began + 1)[0][0].tracked
+    assert tracker.reason == "initializing"
+    assert not tracker.map.keyframes
+
+
+def told(tracker, pose, number):
+    """Whether there is no map that is not told."""
+    tracked = play(tracker, [pose], number)[0][0].tracked
+    return tracked or not tracker.map.keyframes
+
+
+def test_a_camera_that_was_covered_while_it_moved_on_is_found_by_features(tracker):
+    """From there keyframes' points look too different to be followed."""
+    truth = list(walk(60))
+    before = play(tracker, truth)
+    apart = [swung(angle) for angle in np.linspace(0.62, 0.8, 30)]
+    assert tracker.map.away(apart[0]).min() > 1
+    found = play(tracker, [*[np.full((360, 480), 8, np.uint8)] * 25, *apart], 60)
+    assert not any(each.tracked for each, _ in found[:25])
+    assert found[-1][0].tracked
+    off, turns = aligned([*before, *found[25:]], [*truth, *apart])
+    assert off < 0.01
+    assert turns.max() < 2
+
+
+def swung(angle: float) -> Pose:
+    """A camera that has gone that far around what stands in the middle of the room."""
+    turn = cv2.Rodrigues(np.array([0.0, angle, 0.0]))[0]
+    middle = np.array([0.0, 0.2, 2.4])
+    return Pose(turn, middle - turn @ middle)
+
+
 def test_a_picture_of_another_size_begins_anew(tracker):
     play(tracker, list(walk(60)))
     assert tracker.map.keyframes
