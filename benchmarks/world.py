@@ -44,6 +44,7 @@ from heimdall.tracking.slam.tracker import RoomTracker
 from heimdall.tracking.world.layout import Locator
 from heimdall.tracking.world.lengths import Length
 
+MOVED = 0.05  # of the scene's depth: so far from where it began a camera is to have a pose
 COLUMNS = ("clip", "first", "tracked", "ATE", "worst", "mm", "turn", "worst", "drift", "false",
            "back", "keyframes", "planes", "table", "metres", "ms")  # fmt: skip
 
@@ -71,15 +72,16 @@ def clips(options: argparse.Namespace) -> Iterator[Clip]:
 @dataclass(frozen=True, eq=False)
 class Tried:
     """How it went with a ``clip`` (less its pictures) of so many ``frames``: the ``share`` of them
-    with a pose, the ``quality`` of these, None if there is no saying; ``why`` others have none, how
-    often; ``keyframes``, milliseconds a frame (``ms``); true ``planes`` that were found, degrees
-    and offset as a share of their distance, and how many were found where none is
-    (``wrong_planes``); the mapper's ``problem``; by how much metres by sensors are off and are
-    said to be."""
+    with a pose, and how many frames after the camera had ``moved`` enough the first one came; the
+    ``quality`` of these, None if there is no saying; ``why`` others have none, how often;
+    ``keyframes``, milliseconds a frame (``ms``); true ``planes`` that were found, degrees and
+    offset as a share of their distance, and how many were found where none is (``wrong_planes``);
+    the mapper's ``problem``; by how much metres by sensors are off and are said to be."""
 
     clip: Clip
     frames: int
     share: float
+    moved: int | None
     quality: Quality | None
     why: Counter[str]
     keyframes: int
@@ -134,6 +136,7 @@ def tried(clip: Clip, paced: bool) -> Tried:
         replace(clip, pictures=()),
         len(clip.pictures),
         len(found) / len(clip.pictures),
+        _since_moved(clip, found),
         quality,
         why,
         len(keyframes),
@@ -143,6 +146,17 @@ def tried(clip: Clip, paced: bool) -> Tried:
         tracker.problem,
         _off(length, quality),
     )
+
+
+def _since_moved(clip: Clip, found: dict[int, Pose]) -> int | None:
+    """Frames from where the camera had moved by MOVED to the first pose; None: unknown."""
+    if 0 not in clip.truth or 0 not in clip.depths or not found:
+        return None
+    start, least = clip.truth[0].position, MOVED * clip.depths[0]
+    far = (n for n, pose in sorted(clip.truth.items())
+           if np.linalg.norm(pose.position - start) > least)  # fmt: skip
+    moved = next(far, None)
+    return None if moved is None else min(found) - moved
 
 
 def _off(length: Length | None, quality: Quality | None) -> tuple[float, float] | None:
@@ -163,7 +177,8 @@ def row(one: Tried, paced: bool) -> str:
         return (
             f"| {one.clip.name} | poses in {one.share:.1%} of frames{'; ' + why if why else ''} |"
         )
-    cells += [f"{q.first}", f"{q.tracked:.1%}", f"{q.ate:.3%}", f"{q.worst:.3%}"]
+    cells += [f"{q.first}" + (f" ({one.moved:+})" if one.moved is not None else "")]
+    cells += [f"{q.tracked:.1%}", f"{q.ate:.3%}", f"{q.worst:.3%}"]
     cells += [f"{1e3 * q.ate * q.path:.1f}" if one.clip.metric else "-"]
     cells += [f"{q.turn:.2f}", f"{q.worst_turn:.2f}", f"{q.drift:.3f}", f"{q.false:.2%}"]
     cells += ["/".join("never" if each is None else str(each) for each in q.back) or "-"]
@@ -204,6 +219,9 @@ def _summed(kind: str, ones: Sequence[Tried]) -> str:
     line += f"; drift at most {max(each.drift for each in known):.3f}"
     line += f", false {np.mean([each.false for each in known]):.2%}"
     line += f", at most {max(each.false for each in known):.2%}"
+    moved = [each.moved for each in ones if each.moved is not None]
+    if moved:
+        line += f"; first pose {max(moved)} frames after {MOVED:.0%} of the depth at most"
     back = [each for one in known for each in one.back]
     if back:
         late = max(math.inf if each is None else each for each in back)
@@ -226,7 +244,12 @@ def plain(one: Tried) -> dict[str, Any]:
     said: dict[str, Any] = {"clip": one.clip.name, "frames": one.frames}
     said |= {"share": one.share, "why": dict(one.why), "keyframes": one.keyframes}
     said |= {"ms": np.percentile(one.ms or [0], [50, 99]).tolist(), "planes": one.planes}
-    said |= {"wrong_planes": one.wrong_planes, "problem": one.problem, "metres": one.metres}
+    said |= {
+        "moved": one.moved,
+        "wrong_planes": one.wrong_planes,
+        "problem": one.problem,
+        "metres": one.metres,
+    }
     if q is not None:
         names = ("first", "tracked", "path", "ate", "worst", "turn", "worst_turn", "drift", "false")
         said |= {name: getattr(q, name) for name in names} | {"back": list(q.back)}
