@@ -27,7 +27,7 @@ def followed(pictures, times: float, *, guessed: bool = True):
     camera = replace(CAMERA, guessed=guessed).zoomed(times)
     for number, each in enumerate(pictures):
         found = tracker.advance(each, camera, number, number / FPS)
-        if number > 17:
+        if number > 21:
             assert found.tracked
         focal.append(camera.fx * found.focal)
     return tracker, focal
