@@ -98,7 +98,7 @@ def test_who_walks_along_bends_no_map():
         assert not found.agree[:20].any()
 
 
-def test_a_point_may_slide_in_one_look():
+def test_points_that_slide_in_one_look_do_not_hold_a_beginning_back():
     walked = walk("general", "side", 1, far=0.12)
     draw = np.random.default_rng(1)
     slid = np.flatnonzero(draw.random(300) < 0.5)
@@ -106,7 +106,7 @@ def test_a_point_may_slide_in_one_look():
         walked.looks[draw.integers(len(walked.looks) - 1)][point] += 8 / FOCAL
     found = started(walked)
     assert right(found, walked)
-    assert found.agree[slid].mean() > 0.8
+    assert np.delete(found.agree, slid).mean() > 0.7
 
 
 @pytest.mark.parametrize("scene", ["general", "tilted"])
