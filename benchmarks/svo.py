@@ -69,8 +69,9 @@ def main() -> None:
     for clip in clips(options):
         for _ in range(options.repeat):
             found, costs = followed(clip)
-            quality = judged(found, clip.truth, clip.depths, frames=len(clip.pictures))
-            print(row(clip, quality, len(found) / len(clip.pictures), costs), flush=True)
+            frames = len(clip.pictures)
+            quality = judged(found, clip.truth, clip.depths, frames=frames, gaps=clip.gaps)
+            print(row(clip, quality, len(found) / frames, costs), flush=True)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,15 +17,31 @@ from heimdall.tracking.slam.picture import Picture
 
 NEAR_PX = 4.0  # of a point: a feature is of it
 LONG = 20  # frames: who was lost for longer may be anywhere
-LEAST_POINTS = 30, 45  # that agree after a short loss, and after a long one
-LEAST_AGREE = 0.4, 0.6  # of the points found
-LEAST_FOUND = 0.0, 0.4  # of the points that should be seen
-MOST_RMS_PX = 2.5, 1.5
-CLEAR_POINTS, CLEAR_AGREE, CLEAR_FOUND, CLEAR_RMS_PX = 40, 0.75, 0.6, 3.0  # none looks so by chance
-
-RECOGNISED_POINTS, RECOGNISED_SHARE = 30, 0.4
-RECOGNISED_PX, RECOGNISED_SD = 2.5, 0.01
+RECOGNISED_POINTS, RECOGNISED_SHARE = 30, 0.4  # features that agree, of the points they are of
+RECOGNISED_PX, RECOGNISED_SD = 2.5, 0.01  # root mean square; of the distance
 NEXT_TURN, NEXT_MOVE = math.radians(10.0), 0.15  # within three frames; of the depth
+
+
+class Needed(NamedTuple):
+    """What speaks for a pose: so many ``points`` agree, and such shares of those that were found
+    (``agree``), and are found of those that should be seen; off by no more than ``rms_px``."""
+
+    points: int
+    agree: float
+    found: float
+    rms_px: float
+
+    def met(self, fit: Fit, found: int, expected: int) -> bool:
+        """Whether all of it is there."""
+        return (
+            fit.count >= max(self.points, self.agree * found)
+            and found >= self.found * expected
+            and fit.rms_px < self.rms_px
+        )
+
+
+AFTER_SHORT, AFTER_LONG = Needed(30, 0.4, 0.0, 2.5), Needed(45, 0.6, 0.4, 1.5)
+CLEAR = Needed(40, 0.75, 0.6, 3.0)  # no other place looks so by chance
 
 
 def features_of(keyframe: Keyframe, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -44,18 +61,8 @@ def sure(fit: Fit, found: int, expected: int, lost: int) -> bool:
     """Whether a pose by which ``found`` of ``expected`` points were, is the camera's, and no other
     place that looks alike in part: the more has to speak for it, the longer it was ``lost``
     (frames)."""
-    if (
-        fit.count >= max(CLEAR_POINTS, CLEAR_AGREE * found)
-        and found >= CLEAR_FOUND * expected
-        and fit.rms_px < CLEAR_RMS_PX
-    ):
-        return True
-    at = int(lost > LONG)
-    return (
-        fit.count >= max(LEAST_POINTS[at], LEAST_AGREE[at] * found)
-        and found >= LEAST_FOUND[at] * expected
-        and fit.rms_px < MOST_RMS_PX[at]
-    )
+    needed = AFTER_LONG if lost > LONG else AFTER_SHORT
+    return needed.met(fit, found, expected) or CLEAR.met(fit, found, expected)
 
 
 def alike(known: Map, picture: Picture) -> list[Keyframe]:

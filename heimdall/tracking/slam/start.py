@@ -67,8 +67,10 @@ def start(
     followed = len(kept)
     pixel = 1 / focal_px
     given = Looks.of(reference[kept], np.stack([each[kept] for each in looks]))
+    if len(looks) < LEAST_LOOKS:
+        return PARALLAX
     off = moved(given)
-    if len(looks) < LEAST_LOOKS or _still(off, pixel):
+    if _still(off, pixel):
         return PARALLAX
     alike = np.flatnonzero(off < MOST_MOVED * np.median(off))
     kept, given = kept[alike], given.only(slice(None), alike)
@@ -100,6 +102,7 @@ def start(
 
 
 def _still(moved: np.ndarray, pixel: float) -> bool:
+    """Whether most points have moved as little as when the camera only turns."""
     return float(np.quantile(moved, TURNING_SHARE)) < STILL_PX * pixel
 
 

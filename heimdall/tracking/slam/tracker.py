@@ -130,23 +130,26 @@ class RoomTracker:
             self._disown(sizes == {picture.size})
             self.forget()
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
-        if fit is None or not self._borne_out():
-            if fit is None and self._proven < PROVEN and self.map.keyframes:
-                self.forget()
-                self.reason = INITIALIZING
+        if self._on_probation(fit) or fit is None:
             return Tracking(sequence, LOST, self._pose, focal=self._zoom)
         self.reason = ""
         return Tracking(
             sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count, focal=self._zoom
         )
 
-    def _borne_out(self) -> bool:
-        """Whether frames have borne out what the map says: by few looks a wrong one may seem right,
-        and the next frames contradict it."""
-        self._proven = min(self._proven + 1, PROVEN)
-        if self._proven < PROVEN:
-            self.reason = INITIALIZING
-        return self._proven == PROVEN
+    def _on_probation(self, fit: Fit | None) -> bool:
+        """Whether the map is not to be told yet: by few looks a wrong one may seem right, and the
+        next frames contradict it, which ends it."""
+        if self._proven == PROVEN:
+            return False
+        if not self.map.keyframes:
+            return True
+        self.reason = INITIALIZING
+        if fit is None:
+            self.forget()
+            return True
+        self._proven += 1
+        return self._proven < PROVEN
 
     @property
     def _most_lost(self) -> int:
@@ -224,7 +227,7 @@ class RoomTracker:
             return None
         before, self._expected_map = self._pose, None
         self._step = fit.pose.after(before.inverse) if before and not self._lost else None
-        self._pose, self._lost = fit.pose, 0
+        self._pose, self._lost, self._recognised = fit.pose, 0, None
         if self._worth_keeping(fit):
             self._keep(picture, fit)
         return fit
@@ -453,9 +456,9 @@ class RoomTracker:
 
     def _recover(self, picture: Picture) -> Fit | None:
         """The pose by keyframes that look like this picture: two in each frame, or by features."""
-        before, self._recognised = self._recognised, None
         keyframes, turn = alike(self.map, picture), self._frames % 3
         if turn == 2:
+            before, self._recognised = self._recognised, None
             found = recognised(self.map, keyframes[:COMPARED], picture)
             if found is None:
                 return None
@@ -464,7 +467,6 @@ class RoomTracker:
             fit = self._borne(picture, each.pose)
             if fit is not None:
                 return fit
-        self._recognised = before
         return None
 
     def _borne(self, picture: Picture, pose: Pose) -> Fit | None:
