@@ -8,8 +8,8 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,8 @@ def installed() -> str | None:
 
 class Page:
     """One tab. Every call returns when the browser has answered."""
+
+    own_width = 0  # CSS pixels, before any phone's are emulated
 
     def __init__(self, loop: asyncio.AbstractEventLoop, socket: Any, session: str) -> None:
         self._loop, self._socket, self._session = loop, socket, session
@@ -55,6 +57,17 @@ class Page:
             time.sleep(0.02)
         return value
 
+    def navigate(self, url: str) -> None:
+        """Open another address; returns when it has loaded."""
+        self.call("Page.navigate", url=url)
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            with suppress(AssertionError):  # between two pages there is none to ask
+                if self.value("document.readyState === 'complete' && location.href") == url:
+                    return
+            time.sleep(0.02)
+        raise AssertionError(f"{url} never loaded")
+
     def screenshot(self) -> np.ndarray:
         """What the tab shows, RGB uint8 (h, w, 3)."""
         png = base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"])
@@ -80,8 +93,11 @@ class Page:
 
 
 @contextmanager
-def browser(folder: Path, size: tuple[int, int] = (1000, 700)) -> Iterator[Callable[..., Page]]:
-    """Starts Chromium with a profile of its own in ``folder``; gives ``open(url) -> Page``."""
+def browser(
+    folder: Path, size: tuple[int, int] = (1000, 700), flags: Sequence[str] = ()
+) -> Iterator[Callable[..., Page]]:
+    """Starts Chromium with a profile of its own in ``folder``, and ``flags`` besides; gives
+    ``open(url) -> Page``."""
     process = subprocess.Popen(
         [
             installed() or "chromium",
@@ -89,6 +105,7 @@ def browser(folder: Path, size: tuple[int, int] = (1000, 700)) -> Iterator[Calla
             *("--no-first-run", "--disable-background-networking", "--disable-extensions"),
             *("--remote-debugging-port=0", f"--user-data-dir={folder}"),
             f"--window-size={size[0]},{size[1]}",
+            *flags,
             "about:blank",
         ],
         stdout=subprocess.DEVNULL,
@@ -121,6 +138,18 @@ def browser(folder: Path, size: tuple[int, int] = (1000, 700)) -> Iterator[Calla
         process.terminate()
         process.wait()
         loop.close()
+
+
+def as_phone(camera: Path) -> Sequence[str]:
+    """Flags with which it plays a phone: ``camera``, a .mjpeg or .y4m file, is what its camera
+    sees, and a certificate that nobody has signed is accepted."""
+    return (
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-video-capture={camera}",
+        "--ignore-certificate-errors",
+        "--autoplay-policy=no-user-gesture-required",
+    )
 
 
 async def _client() -> aiohttp.ClientSession:

@@ -33,6 +33,9 @@ SESSIONS = (".mcap",)
 PICTURES = (".png", ".jpg", ".jpeg")
 MAX_SIDE = 16384  # the largest texture that common GPUs draw to
 MAX_PORT = 65535
+PHONE = "phone"  # the source that is a phone's camera
+# The same each time, for browsers remember by it what their users allowed.
+PHONE_PORT = 8443
 _NAMES: dict[str, type[Name]] = {
     "mode": ChunkMode,
     "overlay": OverlayView,
@@ -63,6 +66,9 @@ class RunOptions:
     device: str | Engine | None = None  # OpenCL device (part of its name, or number), provider
     headless: bool = False  # draw without a window
     serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
+    phone: bool = False  # a phone's browser is the screen, and the camera without another source
+    certificate: Path | None = None  # of its page's HTTPS: a PEM file with the key
+    turn: str | None = None  # a relay for phones elsewhere: turn:USER:PASSWORD@HOST:PORT
     frames: int | None = None  # stop after so many frames
     seconds: float | None = None  # stop after so much time
     record: Path | None = None  # a video (.mp4)
@@ -84,7 +90,15 @@ class RunOptions:
     processors: Sequence[str | Engine] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("record", "screenshot", "trace", "capture"):
+        if self.source == PHONE:
+            object.__setattr__(self, "phone", True)
+        if self.phone and self.serve is None:
+            object.__setattr__(self, "serve", ("0.0.0.0", PHONE_PORT))
+        for name in ("certificate", "turn"):
+            if getattr(self, name) is not None and not self.phone:
+                value = str(getattr(self, name)) if name == "certificate" else "..."
+                raise ArgumentError("goes with phone", argument=name, value=value)
+        for name in ("record", "screenshot", "trace", "capture", "certificate"):
             if isinstance(path := getattr(self, name), str):  # as people type them
                 object.__setattr__(self, name, Path(path))
         check_number("fps", self.fps, above=0, most=MAX_FPS)
@@ -134,6 +148,11 @@ class RunOptions:
         return self.headless or self.serve is not None
 
     @property
+    def by_phone(self) -> bool:
+        """Whether pictures come from the camera of the phone that shows them."""
+        return self.phone and self.source in (None, PHONE)
+
+    @property
     def scripted(self) -> bool:
         """True if the app's script plays its user, as there is no other input."""
         return self.headless and self.serve is None
@@ -154,6 +173,9 @@ class RunArguments(TypedDict, total=False):
     device: str | Engine | None
     headless: bool
     serve: tuple[str, int] | None
+    phone: bool
+    certificate: Path | str | None
+    turn: str | None
     frames: int | None
     seconds: float | None
     record: Path | str | None

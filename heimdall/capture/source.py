@@ -20,7 +20,7 @@ import numpy as np
 
 from heimdall.capture.camera_files import fitting, known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
-from heimdall.capture.lens import Camera
+from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.mcap_reader import MAGIC, McapReader
 from heimdall.capture.pictures import as_picture
 from heimdall.capture.readers import (
@@ -98,6 +98,7 @@ class Source:
         self._error: str | None = None
         self._faults = Faults()  # what was wrong at any time
         self._usual_ns = 0  # between the last two pictures
+        self._reader: Reader | None = None
         self._silent = -1  # the last picture before it was silent
         self._failure: Exception | None = None  # the first attempt to open raised this
         self._live = self._still = False
@@ -206,6 +207,8 @@ class Source:
         """What is wrong at the moment; None while frames arrive."""
         with self._changed:
             frame, error, arrival = self._frame, self._error, self.arrival
+        if error is None and (absent := getattr(self._reader, "absent", "")):
+            return f"{self.name}: {absent}"
         if error is None and self._live and frame is not None and arrival is not None:
             silence_ns = time.perf_counter_ns() - arrival[2]
             if silence_ns > max(SILENCE_S * 1e9, TIMES_USUAL * self._usual_ns):
@@ -273,7 +276,7 @@ class Source:
         try:
             if self._stop.is_set():
                 return True
-            self._live = reader.live
+            self._live, self._reader = reader.live, reader
             self.session = reader.session if isinstance(reader, McapReader) else {}
             self._opened.set()
             if reader.live:
@@ -288,7 +291,7 @@ class Source:
             if image is None:
                 self._report(f"{self.name} stopped giving pictures; trying again")
                 return False
-            self._publish(image, _taken_ns(reader))
+            self._publish(image, _taken_ns(reader), getattr(reader, "motion", None))
         return True
 
     def _pace(self, reader: Reader) -> bool:
@@ -362,7 +365,9 @@ class Source:
         self._publish(image)
         return True
 
-    def _publish(self, image: np.ndarray, captured_ns: int | None = None) -> None:
+    def _publish(
+        self, image: np.ndarray, captured_ns: int | None = None, motion: Motion | None = None
+    ) -> None:
         try:
             picture = as_picture(image)
         except ConfigError as error:
@@ -378,6 +383,8 @@ class Source:
             captured_ns or time.perf_counter_ns(),
             self.camera,  # type: ignore[arg-type]
         )
+        if motion is not None:
+            frame = replace(frame, camera=frame.camera.sensing(motion))
         if self.observe:
             self.observe(frame)
         with self._changed:

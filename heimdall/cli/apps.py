@@ -81,6 +81,20 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
         help="Show the picture in a web page instead of a window; keys and pointer work there.",
     ),
     click.option(
+        "--phone",
+        is_flag=True,
+        help="A phone's browser is the screen, and without --source the camera, too.",
+    ),
+    click.option(
+        "--certificate", type=FILE, help="With --phone: a PEM file with its key, for HTTPS."
+    ),
+    click.option(
+        "--turn",
+        envvar="HEIMDALL_TURN",
+        metavar="turn:USER:PASSWORD@HOST:PORT",
+        help="With --phone: a relay for phones that reach this machine in no other way.",
+    ),
+    click.option(
         "--build-first",
         is_flag=True,
         help="Build all networks for the GPU before the first frame.",
@@ -142,6 +156,9 @@ def run(
     With --serve 8080 the address of the page, which holds a token, is printed on standard error.
     Only this machine can open it; --serve 0.0.0.0:8080 lets others. The app's demo script then
     does not play, because a person is at the controls.
+
+    With --phone a phone in the same network opens the address that is printed, or scans its code:
+    see docs/do/phone.md.
 
     With --reload the app's class begins anew when its file is saved; camera, window and networks go
     on. Changes to what the run was opened with (DNNs and their preprocess and decode, world, size,

@@ -63,7 +63,8 @@ class Surface(ABC):
         self.framebuffer.use()
         self.framebuffer.clear()
 
-    def _resize(self, size: tuple[int, int]) -> None:
+    def resize(self, size: tuple[int, int]) -> None:
+        """Draw pictures of another size from now on; what was drawn is gone. Between frames."""
         self._release()
         self._allocate(size)
 

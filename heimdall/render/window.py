@@ -211,7 +211,7 @@ class WindowSurface(Surface):
     def _on_resize(self, _: object, w: int, h: int) -> None:
         if w < 1 or h < 1 or (w, h) == self.size:  # minimised: keep the last size
             return
-        self._resize((w, h))
+        self.resize((w, h))
         self._share((w, h))
         self._screen = self.ctx.detect_framebuffer(0)
         self._events.append(Resize(w, h))

@@ -11,6 +11,7 @@ from heimdall.errors import ConfigError
 # What each extra is for, and a module that it brings.
 EXTRAS = {
     "serve": ("aiohttp", "the picture in a browser, and serving networks"),
+    "phone": ("aiortc", "a phone as camera and screen"),
     "model3d": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
     "lab": ("matplotlib", "charts of the laboratory"),
     "learn": ("torch", "training early exits"),

@@ -43,12 +43,21 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def origin(address: Address) -> str:
-    """``http://host:port`` as another machine would type it, if it can reach ``address``."""
+def origin(address: Address, secure: bool = False) -> str:
+    """``http://host:port``, or ``https`` if it is ``secure``, as another machine would type it, if
+    it can reach ``address``."""
     host, port = address
     if host in ("0.0.0.0", "::"):
         host = _own_address()
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "https" if secure else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def own_names(host: str) -> list[str]:
+    """What a client may call this machine when a server listens on ``host``."""
+    named = socket.gethostname()
+    found = {_own_address() if host in ("0.0.0.0", "::") else host}
+    return sorted({*found, "localhost", "127.0.0.1", named, f"{named}.local"})
 
 
 def is_own_host(header: str, bound: str) -> bool:

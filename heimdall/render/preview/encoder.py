@@ -1,10 +1,11 @@
-"""Frames of the GPU to JPEG, on a thread that nothing waits for."""
+"""Frames of the GPU on their way to pages, on a thread that nothing waits for."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import cv2
 import numpy as np
@@ -14,7 +15,19 @@ from heimdall.system.priority import lower_priority
 from heimdall.system.workers import Workers
 
 QUALITY = 75  # beyond it files grow faster than pictures improve
-_NICE = 5  # as the pool: behind it, on a busy core, viewers would see two pictures a second
+NICE = 5  # as the pool: behind it, on a busy core, viewers would see two pictures a second
+PROMPT = 0  # where latency counts: a phone that is held shows at once how late pictures are
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """When a frame was drawn, and when the camera's picture in it was taken, both by
+    ``time.perf_counter_ns``."""
+
+    at_ns: int
+    captured_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -23,23 +36,34 @@ class Picture:
 
     jpeg: bytes
     size: tuple[int, int]
-    drawn_s: float  # on time.monotonic's clock
+    drawn: Drawn
 
 
-class Encoder(Fallible):
+class Encoder(Fallible, Generic[T]):
     """Encodes the newest frame it was given: one that is not begun when the next comes is
-    forgotten. ``deliver(picture)`` is called on the encoder's thread."""
+    forgotten, and counted in ``overtaken``.
 
-    def __init__(self, deliver: Callable[[Picture], None]) -> None:
-        self._deliver = deliver
+    ``encode(pixels, drawn)`` makes something of RGBA uint8 (h, w, 4), bottom row first;
+    ``deliver`` is given that. Both are called on the encoder's thread, ``name``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        encode: Callable[[np.ndarray, Drawn], T],
+        deliver: Callable[[T], object],
+        nice: int = NICE,
+    ) -> None:
+        self._encode, self._deliver = encode, deliver
         self._faults = Faults()
-        self._waiting: deque[tuple[np.ndarray, float] | None] = deque(maxlen=1)
-        self._bgr = self._upright = np.empty((0, 0, 3), np.uint8)  # kept: new memory costs time
-        self._worker = Workers("preview-encoder", urgency=lambda: lower_priority(_NICE))
+        self._waiting: deque[tuple[np.ndarray, Drawn] | None] = deque(maxlen=1)
+        self.overtaken = 0
+        self._worker = Workers(name, urgency=lambda: lower_priority(nice))
 
-    def put(self, pixels: np.ndarray, drawn_s: float) -> None:
+    def put(self, pixels: np.ndarray, drawn: Drawn) -> None:
         """Encode RGBA uint8 (h, w, 4), bottom row first; returns at once."""
-        self._waiting.append((pixels, drawn_s))
+        self.overtaken += len(self._waiting)
+        self._waiting.append((pixels, drawn))
         self._worker.submit(self._encode_newest)
 
     def close(self) -> None:
@@ -56,11 +80,19 @@ class Encoder(Fallible):
         except Exception as error:
             self._faults.report(f"a frame of the preview was lost: {say(error)}", error)
 
-    def _encode(self, pixels: np.ndarray, drawn_s: float) -> Picture:
+
+class Jpegs:
+    """Each frame for itself."""
+
+    def __init__(self) -> None:
+        self._bgr = self._upright = np.empty((0, 0, 3), np.uint8)  # kept: new memory costs time
+
+    def __call__(self, pixels: np.ndarray, drawn: Drawn) -> Picture:
+        """RGBA uint8 (h, w, 4), bottom row first, as JPEG."""
         h, w = pixels.shape[:2]
         if self._bgr.shape[:2] != (h, w):
             self._bgr, self._upright = (np.empty((h, w, 3), np.uint8) for _ in range(2))
         cv2.cvtColor(pixels, cv2.COLOR_RGBA2BGR, dst=self._bgr)
         cv2.flip(self._bgr, 0, dst=self._upright)  # GL counts rows upwards
         _, jpeg = cv2.imencode(".jpg", self._upright, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-        return Picture(jpeg.tobytes(), (w, h), drawn_s)
+        return Picture(jpeg.tobytes(), (w, h), drawn)

@@ -3,40 +3,77 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from heimdall.capture.phone import PhonePictures
 from heimdall.render.events import InputEvent, Key
-from heimdall.render.preview.address import Address, is_loopback
-from heimdall.render.preview.encoder import Encoder
+from heimdall.render.preview.address import Address, is_loopback, own_names
+from heimdall.render.preview.encoder import PROMPT, Drawn, Encoder, Jpegs
 from heimdall.render.preview.inbox import Inbox
+from heimdall.render.preview.journeys import Journey, Journeys
 from heimdall.render.recorder import Copies
+from heimdall.system import certificate
 from heimdall.system.extras import need
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profiler import Progress
+    from heimdall.render.preview.video import Encoded, Video
     from heimdall.render.surface import Surface
 
 log = logging.getLogger(__name__)
+
+_WORSE, _BETTER = 0.7, 1.05  # of the bits, where a line loses some, and where it does not
+_LOST = 0.02  # packets of a hundred: less is of no account
+_LEAST_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class PhoneOptions:
+    """The page is a phone's screen: ``camera``, its pictures in the same way, the first one dark
+    and of ``size`` (width, height). ``certificate``: a PEM file, else Heimdall's own. ``turn``: a
+    relay, turn:USER:PASSWORD@HOST:PORT."""
+
+    camera: bool
+    size: tuple[int, int]
+    certificate: Path | None = None
+    turn: str | None = None
 
 
 class Preview:
     """Shows a run in a web page from its making until ``close``. For the main thread.
 
-    ``title`` and ``keys`` (what each key does) are shown in the page. Raises ConfigError without
-    aiohttp, and DeviceError where it cannot listen.
+    ``title`` and ``keys`` (what each key does) are shown in the page. With ``phone`` it is served
+    by HTTPS, and pictures go both ways by WebRTC. Raises ConfigError without aiohttp, or aiortc for
+    a phone, and DeviceError where it cannot listen.
     """
 
-    def __init__(self, address: Address, title: str, keys: Mapping[str, str]) -> None:
-        need("aiohttp", "serve", "--serve")
+    def __init__(
+        self,
+        address: Address,
+        title: str,
+        keys: Mapping[str, str],
+        phone: PhoneOptions | None = None,
+    ) -> None:
+        need("aiohttp", "serve" if phone is None else "phone", "--serve")
         from heimdall.render.preview.server import Server  # aiohttp: only where it is needed
 
-        self._inbox = Inbox()
-        self._server = Server(address, title, keys, self._inbox)
-        self._encoder = Encoder(self._server.publish)
-        self._copies = Copies()
+        self._inbox, self._copies = Inbox(), Copies()
+        self.pictures: PhonePictures | None = None  # of a phone's camera
+        self.journeys = Journeys()
+        self._videos: dict[str, tuple[Video, Encoder[Encoded]]] = {}
+        of_phone = {} if phone is None else self._prepare(address[0], phone)
+        self._server = Server(address, title, keys, self._inbox, **of_phone)
+        self._jpegs = Encoder("preview-encoder", Jpegs(), self._server.publish)
+        self._is_phones = phone is not None
+        if phone is not None:
+            self._announce(of_phone["certificate"])
+            return
         log.info("the picture is at %s", self._server.told)
         if not is_loopback(address[0]):
             log.warning(
@@ -52,7 +89,17 @@ class Preview:
     @property
     def errors(self) -> list[str]:
         """What has failed, each message once, and who was turned away."""
-        return [*self._encoder.errors, *self._server.errors]
+        failed = [error for _, encoder in self._videos.values() for error in encoder.errors]
+        return [*self._jpegs.errors, *failed, *self._server.errors]
+
+    @property
+    def summary(self) -> dict[str, Any] | None:
+        """How pictures of a phone fared; None: there is no phone."""
+        if not self._is_phones:
+            return None
+        overtaken = sum(encoder.overtaken for _, encoder in self._videos.values())
+        unread = self.pictures.overtaken if self.pictures is not None else 0
+        return {**self.journeys.summary, "not_drawn": unread, "not_encoded": overtaken}
 
     def progress(self, inner: Progress) -> Progress:
         """Progress that the page shows as well. Escape in the page ends the program as Ctrl-C
@@ -68,22 +115,109 @@ class Preview:
 
         return tell
 
-    def frame(self, surface: Surface) -> None:
-        """A frame has been drawn: show it, if a viewer wants it. Best called after ``finish``."""
-        if wanted := self._server.wanted:
-            self._copies.ask(surface, time.monotonic())
+    def frame(self, surface: Surface, captured_ns: int = 0) -> None:
+        """A frame has been drawn that shows the camera's picture of ``captured_ns``: show it, if a
+        viewer wants it. Best called after ``finish``."""
+        wanted = self._server.wanted or bool(self._server.codecs)
+        if wanted:
+            self._copies.ask(surface, Drawn(time.perf_counter_ns(), captured_ns))
         # A software GPU has copied when asking returns; another one gets a frame's time for it.
         under_way = 1 if wanted and not surface.software else 0
         while (taken := self._copies.take(leave=under_way)) is not None:
-            self._encoder.put(*taken)
+            if self._server.wanted:
+                self._jpegs.put(*taken)
+            for codec in self._server.codecs:
+                self._encoder(codec).put(*taken)
 
     def poll(self) -> list[InputEvent]:
         """What the viewers did since the last call, as a window would tell it."""
         return self._inbox.take()
 
+    def journeys_ended(self) -> list[Journey]:
+        """Pictures of the phone that were shown since the last call."""
+        return self.journeys.take() if self._is_phones else []
+
+    def end(self) -> None:
+        """No picture of a phone is waited for any more."""
+        if self.pictures is not None:
+            self.pictures.end()
+
     def close(self) -> None:
         """Tell the viewers that the run has ended, and end the threads. Call it while the surface
         is open; twice is allowed."""
-        self._encoder.close()
+        self.end()
+        self._jpegs.close()
+        for _, encoder in self._videos.values():
+            encoder.close()
         self._server.close()
         self._copies.release()
+
+    # --- a phone ---------------------------------------------------------------------------------
+
+    def _prepare(self, host: str, phone: PhoneOptions) -> dict[str, Any]:
+        """What the server needs for phones."""
+        need("aiortc", "phone", "--phone")
+        from heimdall.render.preview.phone import Screens, parse_turn
+
+        if phone.certificate is not None:
+            shown = certificate.load(phone.certificate)
+        else:
+            shown = certificate.own(own_names(host))
+        if phone.camera:
+            self.pictures = PhonePictures(phone.size)
+        turn = parse_turn(phone.turn) if phone.turn is not None else None
+        return {
+            "certificate": shown,
+            "screens": Screens(self.pictures, self.journeys, turn),
+            "want_key": self._want_key,
+            "line": self._heed_line,
+        }
+
+    def _announce(self, shown: certificate.Certificate) -> None:
+        """Where a phone finds the page: for people, and for what reads the address."""
+        said = [self._server.told]
+        if shown.own:
+            said.append(
+                "The browser warns of a certificate that nobody has signed: Heimdall made it. "
+                f"Its fingerprint is\n{shown.fingerprint}"
+            )
+        code = _code(self._server.private) if sys.stderr.isatty() else ""
+        print("\n".join([*said, code]).rstrip(), file=sys.stderr, flush=True)
+
+    def _encoder(self, codec: str) -> Encoder[Encoded]:
+        if codec not in self._videos:
+            from heimdall.render.preview.video import Video
+
+            video = Video(codec)
+            video.want_key()
+            self._videos[codec] = (
+                video,
+                Encoder(
+                    f"preview-{codec}",
+                    video,
+                    lambda made: self._server.send(made, codec),
+                    nice=PROMPT,
+                ),
+            )
+        return self._videos[codec][1]
+
+    def _want_key(self, codec: str) -> None:
+        if codec in self._videos:
+            self._videos[codec][0].want_key()
+
+    def _heed_line(self, codec: str, lost: float) -> None:
+        if codec in self._videos:
+            video = self._videos[codec][0]
+            share = video.share * (_WORSE if lost > _LOST else _BETTER)
+            video.share = min(max(share, _LEAST_SHARE), 1.0)
+
+
+def _code(url: str) -> str:
+    """A QR code of blocks, for a terminal."""
+    import io
+
+    import segno
+
+    drawn = io.StringIO()
+    segno.make(url, error="l").terminal(drawn, compact=True)
+    return drawn.getvalue()

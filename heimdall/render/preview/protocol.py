@@ -1,7 +1,9 @@
 """What the page and the server say to each other, as values: nothing here opens a socket.
 
 The page sends JSON texts, each checked before anything is done with it. The server sends JSON
-texts too, and pictures: 6 bytes (frame number, latency) and a JPEG.
+texts too, and pictures: 6 bytes (frame number, latency) and a JPEG. Where the page is a phone's
+screen, an offer and its answer agree on WebRTC for the pictures both ways and a channel for words;
+times are ms by the server's clock then, as the page has worked them out from ``clock``.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 LONGEST = 512  # bytes of a message from the page
+LONGEST_OFFER = 65536  # of one that offers WebRTC
+NO_TEXT = ""  # stands for a message that is no text
 MOST_NOTCHES = 100.0  # of the wheel, in one message
 MOST_MS = 1e9
 UNKNOWN_LATENCY = 0
@@ -66,6 +70,11 @@ _CHECKED = ConfigDict(strict=True, extra="forbid")
 _Word = Annotated[str, Field(max_length=32)]
 _Place = Annotated[
     float, Field(ge=-1000, le=1000), AfterValidator(lambda at: min(max(at, 0.0), 1.0))
+]
+_Time = Annotated[float, Field(ge=0, le=MOST_MS * 1e6, allow_inf_nan=False)]
+_Three = Annotated[
+    list[Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]],
+    Field(min_length=3, max_length=3),
 ]
 _Notches = Annotated[float, Field(ge=-MOST_NOTCHES, le=MOST_NOTCHES)]
 
@@ -135,10 +144,78 @@ class Shown:
     type: Literal["shown"] = "shown"
 
 
-Message = Pressed | Pointed | Scrolled | Blurred | Watching | Shown
+@dataclass(frozen=True, config=_CHECKED)
+class Offered:
+    """An offer of WebRTC by ``page``, a name that it gave itself; ``drives``: with its camera."""
+
+    sdp: Annotated[str, Field(max_length=LONGEST_OFFER)]
+    page: _Word
+    drives: bool
+    type: Literal["offer"] = "offer"
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Clock:
+    """Asks for the server's time; ``sent_ms`` by the page's clock comes back with it.
+    ``epoch_ms``: what the page's clock, since 1970, is ahead of the server's, once it knows."""
+
+    sent_ms: Annotated[_Time, Field(alias="sent")]
+    epoch_ms: Annotated[float | None, Field(alias="epoch", allow_inf_nan=False)] = None
+    type: Literal["clock"] = "clock"
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Sensed:
+    """The camera took a picture at ``at_ms``, and gave it away at ``sent_ms``; then gravity pulled
+    ``down``, and the phone was accelerated by so many m/s^2, in the axes of ``Motion``."""
+
+    at_ms: Annotated[_Time, Field(alias="at")]
+    sent_ms: Annotated[_Time, Field(alias="sent")]
+    down: _Three | None = None
+    acceleration: _Three | None = None
+    type: Literal["sensed"] = "sensed"
+
+    def __post_init__(self) -> None:
+        if self.down is not None and not any(self.down):
+            raise ValueError("down: gravity pulls somewhere")
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Seen:
+    """The frame of this RTP time was on the page's screen at ``at_ms``."""
+
+    rtp: Annotated[int, Field(ge=0, lt=2**32)]
+    at_ms: Annotated[_Time, Field(alias="at")]
+    type: Literal["seen"] = "seen"
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Line:
+    """How the line to the page is: ``lost``, the share of packets in the last second."""
+
+    lost: Annotated[float, Field(ge=0, le=1)]
+    type: Literal["line"] = "line"
+
+
+Message = (
+    Pressed
+    | Pointed
+    | Scrolled
+    | Blurred
+    | Watching
+    | Shown
+    | Offered
+    | Clock
+    | Sensed
+    | Seen
+    | Line
+)
 _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="type")])
 
-_TYPES = "the message must have a type: key, pointer, scroll, blur, watch, shown"
+_TYPES = (
+    "the message must have a type: key, pointer, scroll, blur, watch, shown, offer, clock, sensed, "
+    "seen, line"
+)
 _PROBLEMS = {
     "json_invalid": "the message is not JSON",
     "union_tag_not_found": _TYPES,
@@ -167,9 +244,31 @@ def key_name(key: str, code: str, shifted: bool) -> str:
     return key.lower()
 
 
-def hello(title: str, keys: Mapping[str, str]) -> str:
-    """The first message to a page: what runs, and which keys do what in it."""
-    return json.dumps({"type": "hello", "title": title, "keys": list(keys.items())})
+def hello(title: str, keys: Mapping[str, str], phone: Mapping[str, Any] | None = None) -> str:
+    """The first message to a page: what runs, and which keys do what in it. ``phone``: it is to
+    be a phone's screen, and how; None: it is not."""
+    return json.dumps({"type": "hello", "title": title, "keys": list(keys.items()), "phone": phone})
+
+
+def answer(sdp: str) -> str:
+    """To an offer."""
+    return json.dumps({"type": "answer", "sdp": sdp})
+
+
+def role(drives: bool, why: str = "") -> str:
+    """Whether the page drives; ``why`` it does not, though it would."""
+    return json.dumps({"type": "role", "drives": drives, "why": why})
+
+
+def clock(sent_ms: float, now_ms: float) -> str:
+    """The server's time, to a page that asked at ``sent_ms`` of its own."""
+    return json.dumps({"type": "clock", "sent": sent_ms, "now": now_ms})
+
+
+def figures(latency_ms: float | None) -> str:
+    """From the camera to the screen of the page."""
+    rounded = None if latency_ms is None else round(latency_ms, 1)
+    return json.dumps({"type": "figures", "latency": rounded})
 
 
 def progress(what: str, share: float) -> str:

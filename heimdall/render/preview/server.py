@@ -13,27 +13,33 @@ import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from heimdall.render.preview import address, protocol
 from heimdall.render.preview.address import Address
 from heimdall.render.preview.door import Door
-from heimdall.render.preview.encoder import Picture
+from heimdall.render.preview.encoder import NICE, PROMPT, Picture
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.viewer import STALLED_S, StalledError, Viewer
 from heimdall.system.priority import lower_priority
 from heimdall.system.token import VARIABLE, is_same, read_token
+
+if TYPE_CHECKING:
+    from heimdall.render.preview.phone import Phones, Screens
+    from heimdall.render.preview.video import Encoded
+    from heimdall.system.certificate import Certificate
 
 log = logging.getLogger(__name__)
 
 MOST_VIEWERS = 4
 _MOST_CONNECTIONS = 32  # a viewer's socket, and what its page loads
 ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
-_NICE = 5
 _CLOSING_S = 1.0  # for a page to answer that its socket is closed
 _HEARTBEAT_S = 15.0
-_FILES = {"": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+_SCRIPTS = ("page.js", "touch.js", "phone.js")
+_FILES = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; "
@@ -47,6 +53,7 @@ _REFUSED = {
     "full": "found all places taken",
     "no_handle": "for want of handles",
 }
+_OF_PHONES = protocol.Clock | protocol.Sensed | protocol.Seen | protocol.Line
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -59,19 +66,38 @@ class Server:
     environment's, or one of this server's own. Its methods are for any thread.
     """
 
-    def __init__(self, place: Address, title: str, keys: Mapping[str, str], inbox: Inbox) -> None:
+    def __init__(
+        self,
+        place: Address,
+        title: str,
+        keys: Mapping[str, str],
+        inbox: Inbox,
+        certificate: Certificate | None = None,
+        screens: Screens | None = None,
+        want_key: Callable[[str], object] = lambda codec: None,
+        line: Callable[[str, float], object] = lambda codec, lost: None,
+    ) -> None:
         given = read_token()
         self._socket = address.listen(place)
         self._host = place[0]
         self._inbox = inbox
-        self._hello = protocol.hello(title, keys)
+        self._hello = protocol.hello(title, keys, screens.hello if screens else None)
         self._progress = ""
         self._token = given or secrets.token_urlsafe(18)
-        origin = address.origin((place[0], self._socket.getsockname()[1]))
+        self._tls = certificate.context if certificate else None
+        origin = address.origin((place[0], self._socket.getsockname()[1]), secure=bool(certificate))
         self.url = f"{origin}/{self._token}/"
         # What may be printed: a token of somebody's own is theirs to know.
         self.told = self.url if given is None else f"{origin}/${VARIABLE}/"
+        self.private = self.url  # with the token, whoever's it is: for a code that a phone scans
         self.wanted = False
+        self.codecs: frozenset[str] = frozenset()  # kinds of video that are wanted
+        self._phones: Phones | None = None
+        if screens is not None:
+            from heimdall.render.preview.phone import Phones  # aiortc: only where it is needed
+
+            self._phones = Phones(screens, want_key, line, self._note_wishes)
+        self._longest = protocol.LONGEST_OFFER if screens else protocol.LONGEST
         self._viewers: dict[Viewer, web.WebSocketResponse] = {}
         self._size: tuple[int, int] | None = None
         self._files = _read_files()
@@ -84,6 +110,10 @@ class Server:
     def publish(self, picture: Picture) -> None:
         """Offer a picture to every viewer."""
         self._call(self._publish, picture)
+
+    def send(self, encoded: Encoded, codec: str) -> None:
+        """A frame of a video, for every page that takes such."""
+        self._call(self._send, encoded, codec)
 
     def progress(self, what: str, share: float) -> None:
         """Tell how far loading is."""
@@ -108,7 +138,7 @@ class Server:
     # --- below, everything runs in the loop --------------------------------------------------
 
     def _run(self) -> None:
-        lower_priority(_NICE)
+        lower_priority(NICE if self._phones is None else PROMPT)
         try:
             self._loop.run_until_complete(self._serve())
         except Exception:
@@ -129,7 +159,7 @@ class Server:
         )
         await runner.setup()
         assert runner.server is not None
-        async with self._door.open(runner.server, self._socket):
+        async with self._door.open(runner.server, self._socket, self._tls):
             await self._ending.wait()
         await asyncio.gather(
             *(self._dismiss(each, ENDED, "the run has ended") for each in self._viewers.values())
@@ -176,7 +206,7 @@ class Server:
         ):
             raise web.HTTPForbidden(text="Only the preview's own page may connect.\n")
         socket = web.WebSocketResponse(
-            max_msg_size=protocol.LONGEST,
+            max_msg_size=self._longest,
             heartbeat=_HEARTBEAT_S,
             compress=False,
             timeout=_CLOSING_S,
@@ -191,6 +221,8 @@ class Server:
             await self._attend(viewer, socket, request.transport)
         finally:
             del self._viewers[viewer]
+            if self._phones is not None:
+                await self._phones.leave(viewer)
             self._inbox.put(viewer.hands.release(), always=True)
             self._note_wishes()
         return socket
@@ -242,17 +274,51 @@ class Server:
             if message.type is not WSMsgType.TEXT:
                 raise protocol.MessageError("the message is not a text")
             viewer.count_message()
-            self._take(viewer, protocol.read(message.data))
+            said = protocol.read(message.data)
+            if isinstance(said, protocol.Offered):
+                await self._negotiate(viewer, socket, said)
+            elif (answer := self._take(viewer, said)) is not None:
+                await socket.send_str(answer)
 
-    def _take(self, viewer: Viewer, message: protocol.Message) -> None:
+    async def _negotiate(
+        self, viewer: Viewer, socket: web.WebSocketResponse, offered: protocol.Offered
+    ) -> None:
+        if self._phones is None:
+            raise protocol.MessageError("this run shows itself to no phone")
+
+        def hear(text: str) -> None:
+            """Words by the channel, which may be anything: the page goes when they are wrong."""
+            if viewer not in self._viewers or socket.closed or viewer.refused:
+                return
+            try:
+                viewer.count_message()
+                if text == protocol.NO_TEXT or len(text) > protocol.LONGEST:
+                    raise protocol.MessageError("the message is no text, or too long")
+                self._take(viewer, protocol.read(text))
+            except protocol.MessageError as error:
+                viewer.refused = True
+                leaving = self._dismiss(socket, WSCloseCode.POLICY_VIOLATION, str(error))
+                asyncio.ensure_future(leaving).add_done_callback(_forgive)
+
+        for answer in await self._phones.offered(viewer, offered, hear):
+            await socket.send_str(answer)
+
+    def _take(self, viewer: Viewer, message: protocol.Message) -> str | None:
+        """Heed what a page says; an answer, if that is due."""
         if isinstance(message, protocol.Shown):
             viewer.shown(message.number, message.took_ms / 1000)
-            return
+            return None
         if isinstance(message, protocol.Watching):
             viewer.watch(message.on)
-            return
+            return None
+        if self._phones is not None:
+            if isinstance(message, _OF_PHONES):
+                return self._phones.take(viewer, message)
+            if not self._phones.drives(viewer):
+                return None
         if not self._inbox.put(viewer.hands.take(message, self._size)):
             raise protocol.MessageError("more input than the app can take")
+        return None
 
     async def _dismiss(self, socket: web.WebSocketResponse, code: int, reason: str) -> None:
         """Close a socket, whether or not its other end is still there."""
@@ -265,6 +331,11 @@ class Server:
         for viewer in self._viewers:
             viewer.offer(picture)
 
+    def _send(self, encoded: Encoded, codec: str) -> None:
+        self._size = encoded.size
+        if self._phones is not None:
+            self._phones.send(encoded, codec)
+
     def _tell(self, progress: str) -> None:
         self._progress = progress
         for socket in self._viewers.values():
@@ -273,6 +344,7 @@ class Server:
 
     def _note_wishes(self) -> None:
         self.wanted = any(viewer.wants for viewer in self._viewers)
+        self.codecs = self._phones.codecs if self._phones is not None else frozenset()
 
 
 def _full() -> str:

@@ -41,7 +41,7 @@ class Viewer:
         self,
         send: Callable[[bytes], Awaitable[object]],
         changed: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.hands = Hands()
         self._send, self._tell, self._clock = send, changed, clock
@@ -51,6 +51,8 @@ class Viewer:
         self._round_trip_s = math.inf
         self._sent = 0
         self._watching = True
+        self.refused = False  # it has said what no page says
+        self.by_video = False  # its pictures come another way
         self._latency_s: float | None = None
         self._event = asyncio.Event()
         self._window_s, self._messages = clock(), 0
@@ -58,7 +60,9 @@ class Viewer:
     @property
     def wants(self) -> bool:
         """Whether a picture drawn now would be sent, at once or soon."""
-        return self._watching and (self._may_send or self._round_trip_s < QUICK_S)
+        if not self._watching or self.by_video:
+            return False
+        return self._may_send or self._round_trip_s < QUICK_S
 
     @property
     def _may_send(self) -> bool:
@@ -107,7 +111,7 @@ class Viewer:
             if picture is None:
                 continue
             self._sent += 1
-            self._under_way.append((self._sent, picture.drawn_s, self._clock()))
+            self._under_way.append((self._sent, picture.drawn.at_ns / 1e9, self._clock()))
             self._tell()
             data = protocol.picture(self._sent, self._latency_s, picture.jpeg)
             try:

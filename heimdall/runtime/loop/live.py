@@ -214,6 +214,7 @@ class LiveRun(BaseRun):
         router.deliver()
         self._shared_gpu.executor.watch()
         self._react()
+        self._trace_journeys()
         told = (
             self.onlooker.message if self.onlooker is not None else "",
             self._callbacks.message,
@@ -234,6 +235,7 @@ class LiveRun(BaseRun):
         """Take the newest picture, and send it to the GPU."""
         began_ns = self._clock()
         frame = self._tell_frame()
+        self._canvas.fit(frame)
         self._scene.load(frame.image, frame.sequence)
         self._loop.loaded(self._clock() - began_ns)
         return frame
@@ -315,7 +317,7 @@ class LiveRun(BaseRun):
         free_ns = self._clock()
         self._outputs.frame(start_ns)
         if self._preview:
-            self._preview.frame(self._surface)
+            self._preview.frame(self._surface, self._frame.captured_ns)
         self._controls.frame(start_ns)
         self._shared_gpu.spans.span(
             Lane.RENDER,
@@ -369,7 +371,17 @@ class LiveRun(BaseRun):
         """True if the newest frame has its result: there is no more until another frame comes."""
         return self._results.get(dnn, (-1, None))[0] >= self._frame.sequence
 
+    def _trace_journeys(self) -> None:
+        """Each picture of a phone, from station to station."""
+        for journey in self._preview.journeys_ended() if self._preview else ():
+            behind_ns = time.perf_counter_ns() - self._clock()  # of the run's clock
+            for name, began_ns, ended_ns in journey.legs():
+                began_ns, ended_ns = began_ns - behind_ns, ended_ns - behind_ns
+                self._shared_gpu.spans.span(f"phone: {name}", name, began_ns, ended_ns, {})
+
     def _count_afresh(self, now_ns: int) -> None:
+        if self._preview is not None:
+            self._preview.journeys.restart()
         self._figures.restart(now_ns)
         self._reporter.warm(now_ns)
 
@@ -462,6 +474,9 @@ class LiveRun(BaseRun):
             self.keep()
         start = self._first.summary
         kept = {**outputs.summary, **self.outputs}
+        phone = self._preview.summary if self._preview is not None else None
+        if phone is not None:
+            summary = {**summary, "phone": phone}
         return {**summary, "start": start, "outputs": kept, "errors": self.errors}
 
     @property

@@ -35,9 +35,25 @@ class Canvas:
     app: App
     lone_render_ns: int = 0
     guessed: bool = False
+    follows: bool = False  # the shape of the pictures: a phone is turned
 
     def __post_init__(self) -> None:
+        self._within: tuple[int, int] | None = None  # the size that was asked for
         self.scene.world = self.app.world
+
+    def fit(self, frame: Frame) -> None:
+        """Where it ``follows``: take the shape of this picture, within the run's size as the
+        picture lies, upright or across. Sides are even, as videos ask."""
+        if not self.follows:
+            return
+        height, width = frame.image.shape[:2]
+        if self._within is None:
+            self._within = self.surface.size
+        room = sorted(self._within, reverse=width >= height)
+        scale = min(room[0] / width, room[1] / height)
+        size = max(2, round(width * scale / 2) * 2), max(2, round(height * scale / 2) * 2)
+        if size != self.surface.size:
+            self.surface.resize(size)
 
     def measure(self, frame: Frame, *, soon: bool, guess: bool) -> None:
         """Find T_render out. ``soon``: take what was measured before, if it was; where that is not

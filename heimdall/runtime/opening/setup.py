@@ -19,8 +19,9 @@ from typing import Any, TypeVar
 from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import DNN, App
-from heimdall.app.options import RunOptions
+from heimdall.app.options import PHONE, RunOptions
 from heimdall.capture import Frame, Source, open_source
+from heimdall.capture.camera_files import known_camera
 from heimdall.capture.pushed import PushedSource
 from heimdall.engine.checks import check_forced_names
 from heimdall.errors import AppError, DeviceError, ModelError
@@ -28,7 +29,7 @@ from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import comes_with_exits, open_pipeline
 from heimdall.render import Surface
-from heimdall.render.preview import Preview
+from heimdall.render.preview import PhoneOptions, Preview
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.processors import Processors, open_processors
 from heimdall.runtime.opening.building import Building
@@ -120,7 +121,10 @@ def start(
         if preview is not None:
             stack.callback(preview.close)
             progress = preview.progress(progress)
-        source = stack.enter_context(contextlib.closing(place.source or _open_source(app, options)))
+        opened = place.source or _open_source(app, options, preview)
+        source = stack.enter_context(contextlib.closing(opened))
+        if preview is not None:
+            stack.callback(preview.end)  # or its source would wait for a phone
         reading = stack.enter_context(_reading(pipelines, progress))
         if not place.beside:
             _check_graphs(app, reading.result())
@@ -135,6 +139,7 @@ def start(
             wait = _waiting
             if place.draws:
                 canvas = open_canvas(app, options, place.surface, place.confined())
+                canvas.follows = preview is not None and preview.pictures is not None
                 stack.callback(canvas.close)
                 if place.surface is None:
                     splash = progress = Splash(canvas, source, first_frame, progress)
@@ -291,10 +296,17 @@ def _open_preview(app: App, options: RunOptions) -> Preview | None:
     """At once, so that a port in use is found early, and the page shows how loading goes."""
     if options.serve is None:
         return None
-    return Preview(options.serve, app.title or app.name, key_labels(app))
+    phone = None
+    if options.phone:
+        size = options.size or app.size
+        phone = PhoneOptions(options.by_phone, size, options.certificate, options.turn)
+    return Preview(options.serve, app.title or app.name, key_labels(app), phone)
 
 
-def _open_source(app: App, options: RunOptions) -> Source:
+def _open_source(app: App, options: RunOptions, preview: Preview | None) -> Source:
+    if preview is not None and preview.pictures is not None:
+        pictures = preview.pictures
+        return Source(lambda: pictures, PHONE, camera=known_camera(PHONE))
     clip = paths.ASSETS / "media" / app.clip
     if options.source is None and options.headless:
         return open_source(str(clip))  # reproducible, and no camera is turned on unasked

@@ -114,6 +114,19 @@ class ProcessorSummary:
 
 
 @dataclass(frozen=True)
+class PhoneSummary:
+    """Pictures of a phone's camera that it was ``shown`` again, drawn upon: how many, and how long
+    after they were taken in ms (from motion to photon). ``not_drawn``: newer ones came before they
+    could be; ``not_encoded``: frames of which the same is true."""
+
+    shown: int
+    p50_ms: float | None
+    p99_ms: float | None
+    not_drawn: int
+    not_encoded: int
+
+
+@dataclass(frozen=True)
 class RequestSummary:
     """The requests to one model. ``reasons``: why some were dropped; ``violations``: the share that
     was dropped or took longer than a multiple ("2", "4", "8", "20") of ``lone_ms``, what the model
@@ -234,6 +247,7 @@ class RunSummary:
     outputs: Mapping[str, Output]
     wall_s: float
     world: WorldSummary | None = None  # None: the app has none
+    phone: PhoneSummary | None = None  # None: no phone's browser was the screen
 
     def __repr__(self) -> str:
         networks = ", ".join(f"{name} {_ms(each)}" for name, each in self._networks.items())
@@ -267,8 +281,9 @@ class RunSummary:
     def to_dict(self) -> dict[str, Any]:
         """The object that ``heimdall run --json`` prints."""
         data = {**asdict(self), "size": self.size and list(self.size)}
-        if self.world is None:
-            del data["world"]
+        for name in ("world", "phone"):
+            if getattr(self, name) is None:
+                del data[name]
         for each in (data["device"], *data["dnns"].values()):
             if not each["remote"]:  # as where no server was asked
                 del each["remote"]

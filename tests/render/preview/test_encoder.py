@@ -9,7 +9,7 @@ import time
 import cv2
 import numpy as np
 
-from heimdall.render.preview.encoder import Encoder, Picture
+from heimdall.render.preview.encoder import Drawn, Encoder, Jpegs, Picture
 
 
 def frame(red: int = 0, size: tuple[int, int] = (64, 48)) -> np.ndarray:
@@ -20,14 +20,14 @@ def frame(red: int = 0, size: tuple[int, int] = (64, 48)) -> np.ndarray:
 
 def test_a_frame_arrives_upright_and_in_its_colours():
     pictures: queue.SimpleQueue[Picture] = queue.SimpleQueue()
-    encoder = Encoder(pictures.put)
+    encoder = Encoder("preview-encoder", Jpegs(), pictures.put)
     pixels = frame(200)
     pixels[24:, :, 2] = 250  # GL's upper half
-    encoder.put(pixels, 5.0)
+    encoder.put(pixels, Drawn(5))
     picture = pictures.get(timeout=60)
     encoder.close()
     assert picture.size == (64, 48)
-    assert picture.drawn_s == 5.0
+    assert picture.drawn == Drawn(5)
     shown = cv2.imdecode(np.frombuffer(picture.jpeg, np.uint8), cv2.IMREAD_COLOR)
     blue, red = shown[..., 0], shown[..., 2]
     assert blue[:20].mean() > 200
@@ -37,9 +37,9 @@ def test_a_frame_arrives_upright_and_in_its_colours():
 
 def test_sizes_may_change():
     pictures: queue.SimpleQueue[Picture] = queue.SimpleQueue()
-    encoder = Encoder(pictures.put)
+    encoder = Encoder("preview-encoder", Jpegs(), pictures.put)
     for size in ((64, 48), (32, 80), (64, 48)):
-        encoder.put(frame(100, size), 0)
+        encoder.put(frame(100, size), Drawn(0))
         assert pictures.get(timeout=60).size == size
     encoder.close()
 
@@ -49,37 +49,38 @@ def test_of_those_that_wait_the_newest_wins():
     times = []
 
     def deliver(picture):
-        times.append(picture.drawn_s)
+        times.append(picture.drawn.at_ns)
         begun.set()
         go_on.wait(60)
 
-    encoder = Encoder(deliver)
-    encoder.put(frame(), 1)
+    encoder = Encoder("preview-encoder", Jpegs(), deliver)
+    encoder.put(frame(), Drawn(1))
     begun.wait(60)
     for number in range(2, 10):
-        encoder.put(frame(), number)
+        encoder.put(frame(), Drawn(number))
     begun.clear()
     go_on.set()
     begun.wait(60)
     encoder.close()
     assert times == [1, 9]
+    assert encoder.overtaken == 7
 
 
 def test_a_frame_that_cannot_be_encoded_is_told_once_and_others_go_on():
     pictures: queue.SimpleQueue[Picture] = queue.SimpleQueue()
-    encoder = Encoder(pictures.put)
-    encoder.put(frame(size=(0, 0)), 0)
+    encoder = Encoder("preview-encoder", Jpegs(), pictures.put)
+    encoder.put(frame(size=(0, 0)), Drawn(0))
     while not encoder.errors:
         time.sleep(0.01)
-    encoder.put(frame(), 1)
-    assert pictures.get(timeout=60).drawn_s == 1
+    encoder.put(frame(), Drawn(1))
+    assert pictures.get(timeout=60).drawn == Drawn(1)
     encoder.close()
     assert len(encoder.errors) == 1
     assert "a frame of the preview was lost" in encoder.errors[0]
 
 
 def test_its_thread_ends():
-    encoder = Encoder(lambda picture: None)
+    encoder = Encoder("preview-encoder", Jpegs(), lambda picture: None)
     encoder.close()
     names = {thread.name for thread in threading.enumerate()}
     assert not any(name.startswith("preview-encoder") for name in names)

@@ -88,7 +88,7 @@ class Run:
         while time.monotonic() < end:
             for line in self.log.read_text().splitlines():
                 said = json.loads(line)
-                if wanted.items() <= said.items():
+                if all(said.get(name) == value for name, value in wanted.items()):
                     return said
             time.sleep(0.01)
         raise AssertionError(f"the app was never told {wanted}: {self.log.read_text()}")
@@ -140,7 +140,7 @@ def test_the_page_shows_what_is_drawn(page):
     assert page.value("document.title") == "A title · Heimdall"
     assert page.value("find('state').className") == "live"
     page.wait_for("/^[0-9]+ fps$/.test(find('rate').textContent)")
-    page.wait_for("/^[0-9]+ ms$/.test(find('latency').textContent)")
+    page.wait_for("/^[0-9]+ ms delay$/.test(find('latency').textContent)")
 
 
 def test_nothing_is_asked_of_any_other_server(page, run):
@@ -210,15 +210,65 @@ def test_the_wheel_scrolls_away_from_the_user_upwards(page, run):
     assert run.told(dx=0)["dy"] == pytest.approx(2)
 
 
-def test_a_finger_is_the_left_button_and_buttons_are_keys(page, run):
-    x, y = place(page, 0.25, 0.75)
-    page.call("Emulation.setTouchEmulationEnabled", enabled=True)
-    run.heard()
-    page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
-    assert run.told(buttons=["left"])["x"] == pytest.approx(160, abs=2)
-    page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
-    run.told(buttons=[])
+@pytest.fixture
+def fingers(page):
+    """``fingers(kind, (x, y), ...)``: touchStart, touchMove, touchEnd at shares of the picture."""
+
+    def touch(kind: str, *places: tuple[float, float]) -> None:
+        points = [dict(zip("xy", place(page, *each), strict=True)) for each in places]
+        page.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
+    page.call("Emulation.setTouchEmulationEnabled", enabled=True, maxTouchPoints=2)
+    yield touch
     page.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
+def test_a_tap_is_a_click(fingers, run):
+    run.heard()
+    fingers("touchStart", (0.25, 0.75))
+    fingers("touchEnd")
+    assert run.told(buttons=["left"])["x"] == pytest.approx(160, abs=2)
+    run.told(buttons=[])
+
+
+def test_a_finger_that_moves_drags(fingers, run):
+    run.heard()
+    fingers("touchStart", (0.25, 0.5))
+    fingers("touchMove", (0.4, 0.5))
+    fingers("touchMove", (0.75, 0.5))
+    assert run.told(buttons=["left"])["y"] == pytest.approx(180, abs=2)
+    fingers("touchEnd")
+    last = run.told(buttons=[], x=pytest.approx(480, abs=2))
+    assert last["y"] == pytest.approx(180, abs=2)
+
+
+def test_a_long_press_is_a_right_click(fingers, run):
+    run.heard()
+    fingers("touchStart", (0.5, 0.5))
+    assert run.told(buttons=["right"])["x"] == pytest.approx(320, abs=2)
+    fingers("touchEnd")
+    assert not [each for each in run.heard() if each.get("buttons") == ["left"]]
+
+
+def test_two_fingers_turn_the_wheel(fingers, run):
+    def turned() -> list[float]:
+        lines = [each for each in run.log.read_text().split("\n") if each.endswith("}")]
+        return [json.loads(each).get("dx", 0.0) for each in lines]
+
+    run.heard()
+    fingers("touchStart", (0.45, 0.5), (0.55, 0.5))
+    fingers("touchMove", (0.3, 0.5), (0.7, 0.5))
+    assert run.told(dx=0)["dy"] > 5
+    fingers("touchMove", (0.5, 0.2), (0.5, 0.8))
+    fingers("touchEnd")
+    end = time.monotonic() + WAIT_S
+    while not any(abs(each) > 1 for each in turned()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_buttons_are_keys(page, run):
+    run.heard()
     assert page.value("find('keys').children[0].textContent") == "Ssay so"
     page.value("find('keys').children[0].click()")
     run.told(key="s", pressed=False)

@@ -166,5 +166,10 @@ def test_what_the_server_says_is_json():
         "type": "hello",
         "title": "Shop",
         "keys": [["s", "sell"]],
+        "phone": None,
     }
+    assert json.loads(protocol.answer("v=0"))["sdp"] == "v=0"
+    assert json.loads(protocol.role(False, "why"))["why"] == "why"
+    assert json.loads(protocol.figures(61.23))["latency"] == 61.2
+    assert json.loads(protocol.figures(None))["latency"] is None
     assert json.loads(protocol.progress("loading", 0.5))["share"] == 0.5

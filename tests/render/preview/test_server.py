@@ -18,7 +18,7 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.render.events import Key, Pointer
 from heimdall.render.preview import viewer
-from heimdall.render.preview.encoder import Picture
+from heimdall.render.preview.encoder import Drawn, Picture
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.server import ENDED, MOST_VIEWERS, STALLED, Server
 
@@ -35,7 +35,7 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 def picture(size: int = 100) -> Picture:
-    return Picture(bytes(size), (320, 180), time.monotonic())
+    return Picture(bytes(size), (320, 180), Drawn(time.perf_counter_ns()))
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_pictures_are_wanted_only_while_somebody_can_take_one(server):
     async def body(client):
         socket = await connect(client, server)
         await asyncio.to_thread(until, lambda: server.wanted)
-        server.publish(Picture(b"one", (4, 3), time.monotonic()))
+        server.publish(Picture(b"one", (4, 3), Drawn(time.perf_counter_ns())))
         message = await socket.receive(WAIT_S)
         assert message.data == b"\x00\x00\x00\x01\x00\x00one"
         await asyncio.to_thread(until, lambda: not server.wanted)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from heimdall.render.preview import viewer as module
-from heimdall.render.preview.encoder import Picture
+from heimdall.render.preview.encoder import Drawn, Picture
 from heimdall.render.preview.protocol import MessageError
 from heimdall.render.preview.viewer import MOST_MESSAGES, StalledError, Viewer
 
@@ -29,7 +29,7 @@ class Feed:
 
     async def offer(self, *names: bytes) -> None:
         for name in names:
-            self.viewer.offer(Picture(name, (4, 3), self.now_s))
+            self.viewer.offer(Picture(name, (4, 3), Drawn(round(self.now_s * 1e9))))
             await asyncio.sleep(0.001)
 
     async def shown(self, number: int, took_s: float = 0.0) -> None:

@@ -25,6 +25,7 @@ const times = []; // when pictures were shown, within the window
 
 function card(headline, details = "", share = null) {
   find("card").hidden = headline === "";
+  find("start").hidden = true;
   find("headline").textContent = headline;
   find("details").textContent = details;
   find("share").hidden = share === null;
@@ -41,7 +42,7 @@ function toast(text) {
 function state(word, says) {
   find("state").className = word;
   find("state").title = says;
-  canvas.classList.toggle("stale", word === "lost");
+  find("stage").classList.toggle("stale", word === "lost");
   if (word !== "live") find("rate").textContent = find("latency").textContent = "";
 }
 
@@ -49,7 +50,7 @@ function figures(now, latency) {
   times.push(now);
   while (times[0] < now - WINDOW_MS) times.shift();
   find("rate").textContent = `${times.length} fps`;
-  if (latency > 0) find("latency").textContent = `${latency} ms`;
+  if (latency > 0) find("latency").textContent = `${Math.round(latency)} ms delay`;
 }
 
 // --- the socket -------------------------------------------------------------------------------
@@ -78,9 +79,12 @@ function listen(said) {
     find("title").textContent = said.title;
     fillKeys(said.keys);
     state("live", "Connected");
-    if (!hasPicture) card(said.title, "waiting for the first picture");
+    if (said.phone) phone.greet(said.phone);
+    else if (!hasPicture) card(said.title, "waiting for the first picture");
   } else if (said.type === "progress" && !hasPicture) {
-    card(find("title").textContent, said.what, said.share);
+    if (find("start").hidden) card(find("title").textContent, said.what, said.share);
+  } else {
+    phone.hear(said);
   }
 }
 
@@ -91,12 +95,13 @@ async function closed(event) {
     card("The run has ended", "Start it again and open its new address.");
     return;
   }
-  state("lost", "Not connected");
+  phone.lost();
+  if (!phone.flows()) state("lost", "Not connected");
   const reason = event.reason || await refusal();
   if (ended) return;
   const wait = retryMs * (0.8 + 0.4 * Math.random()); // pages must not all come back at once
-  retryMs = Math.min(2 * retryMs, RETRY_MOST_MS);
-  card("Not connected", `${reason || "The machine cannot be reached."} Trying again …`);
+  retryMs = Math.min(2 * retryMs, phone.is ? RETRY_FIRST_MS : RETRY_MOST_MS);
+  if (!phone.flows()) card("Not connected", `${reason || "The machine cannot be reached."} Trying again …`);
   setTimeout(connect, wait);
 }
 
@@ -132,7 +137,7 @@ async function show(from, data) {
         canvas.height = bitmap.height;
       }
       paper.transferFromImageBitmap(bitmap);
-      if (!find("card").hidden) card("");
+      if (find("start").hidden) card(""); // else it asks for something
       canvas.hidden = false;
       hasPicture = true;
       figures(performance.now(), latency);
@@ -145,34 +150,52 @@ async function show(from, data) {
 
 // --- pointer ----------------------------------------------------------------------------------
 
-function point(event, buttons) {
-  if (!hasPicture || !event.isPrimary) return;
-  const box = canvas.getBoundingClientRect();
-  const scale = Math.min(box.width / canvas.width, box.height / canvas.height);
-  const x = (event.clientX - box.left - box.width / 2) / (scale * canvas.width) + 0.5;
-  const y = (event.clientY - box.top - box.height / 2) / (scale * canvas.height) + 0.5;
+const video = find("video");
+const shown = () => video.hidden ? canvas : video;
+
+function point(place, buttons) {
+  if (!hasPicture) return;
+  const view = shown(), box = view.getBoundingClientRect();
+  const wide = view.videoWidth || canvas.width, high = view.videoHeight || canvas.height;
+  const scale = Math.min(box.width / wide, box.height / high);
+  const x = (place.clientX - box.left - box.width / 2) / (scale * wide) + 0.5;
+  const y = (place.clientY - box.top - box.height / 2) / (scale * high) + 0.5;
   const inside = (value) => Math.min(Math.max(value, 0), 1);
   say({type: "pointer", x: inside(x), y: inside(y), buttons: buttons & 7});
 }
 
-canvas.addEventListener("pointerdown", (event) => {
-  canvas.focus();
-  canvas.setPointerCapture(event.pointerId); // a drag may leave the picture
-  point(event, event.buttons);
-  event.preventDefault();
-});
-canvas.addEventListener("pointermove", (event) => {
-  if (!socket || socket.bufferedAmount < MOST_BUFFERED) point(event, event.buttons);
-});
-canvas.addEventListener("pointerup", (event) => point(event, event.buttons));
-canvas.addEventListener("pointercancel", (event) => point(event, 0));
-canvas.addEventListener("contextmenu", (event) => event.preventDefault());
-canvas.addEventListener("wheel", (event) => {
-  event.preventDefault();
-  const notch = [NOTCH_PX, 3, 1][event.deltaMode]; // pixels, lines, pages
-  const turned = (delta) => Math.min(Math.max(-delta / notch, -20), 20) || 0;
-  say({type: "scroll", dx: turned(event.deltaX), dy: turned(event.deltaY)});
-}, {passive: false});
+function scroll(dx, dy) {
+  const notches = (count) => Math.min(Math.max(count, -20), 20) || 0;
+  say({type: "scroll", dx: notches(dx), dy: notches(dy)});
+}
+
+for (const view of [canvas, video]) {
+  view.addEventListener("pointerdown", (event) => {
+    view.focus();
+    view.setPointerCapture(event.pointerId); // a drag may leave the picture
+    event.preventDefault();
+    if (event.pointerType === "touch") touch.down(event);
+    else point(event, event.buttons);
+  });
+  view.addEventListener("pointermove", (event) => {
+    if (event.pointerType === "touch") touch.move(event);
+    else if (!socket || socket.bufferedAmount < MOST_BUFFERED) point(event, event.buttons);
+  });
+  view.addEventListener("pointerup", (event) => {
+    if (event.pointerType === "touch") touch.up(event);
+    else point(event, event.buttons);
+  });
+  view.addEventListener("pointercancel", (event) => {
+    if (event.pointerType === "touch") touch.cancel(event);
+    else point(event, 0);
+  });
+  view.addEventListener("contextmenu", (event) => event.preventDefault());
+  view.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const notch = [NOTCH_PX, 3, 1][event.deltaMode]; // pixels, lines, pages
+    scroll(-event.deltaX / notch, -event.deltaY / notch);
+  }, {passive: false});
+}
 
 // --- keys -------------------------------------------------------------------------------------
 
@@ -248,20 +271,18 @@ window.addEventListener("blur", () => say({type: "blur"}));
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) say({type: "blur"});
   watch();
+  if (!document.hidden) phone.wake();
 });
 
 find("end").addEventListener("click", escape);
 find("fill").addEventListener("click", () => {
   if (document.fullscreenElement) document.exitFullscreen();
-  else if (find("stage").requestFullscreen) find("stage").requestFullscreen().catch(() => {});
-  canvas.focus();
+  else if (document.body.requestFullscreen) document.body.requestFullscreen().catch(() => {});
+  shown().focus();
 });
-if (!find("stage").requestFullscreen) find("fill").hidden = true; // iPhones
+if (!document.body.requestFullscreen) find("fill").hidden = true; // iPhones
 find("show-keys").addEventListener("click", (event) => {
   const keys = find("keys");
   keys.hidden = !keys.hidden;
   event.currentTarget.setAttribute("aria-expanded", String(!keys.hidden));
 });
-
-canvas.focus();
-connect();

@@ -1,0 +1,115 @@
+"""What comes from a phone: its camera's pictures, each with what its sensors said then.
+
+The camera's pictures carry RTP's time, the sensors' words the page's: the sender's reports say
+which moment of the phone's clock is which RTP time, and the page says how far its clock is from
+ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from aiortc import MediaStreamTrack, RTCRtpReceiver
+from aiortc.mediastreams import MediaStreamError
+from av import VideoFrame
+
+from heimdall.capture.lens import Motion
+from heimdall.capture.phone import PhonePictures, Taken
+from heimdall.render.preview import inside
+from heimdall.render.preview.journeys import Journeys
+from heimdall.render.preview.protocol import Sensed
+from heimdall.render.preview.video import H264, TICKS
+
+_WORD = 1 << 32
+_OLDEST_S = 2.0  # of a picture that comes: else a clock is wrong
+_NEAR_S = 0.05  # from a picture to what the sensors said then
+_OWN_MS = 10.0  # what was said of this very picture, and not of the one before
+_SAMPLES = 64
+_H264_KEYS = (5, 7)  # of NAL units: a key frame, and what goes before one
+
+
+class Intake:
+    """Puts what a phone's camera takes into ``pictures``, from ``run`` until its track ends."""
+
+    def __init__(
+        self, receiver: RTCRtpReceiver, codec: str, pictures: PhonePictures, journeys: Journeys
+    ) -> None:
+        self._pictures, self._journeys = pictures, journeys
+        self._prompt = inside.hurry(receiver, _is_h264_key if codec == H264 else _is_vp8_key)
+        inside.on_report(receiver, self._reported)
+        self._report: tuple[float, int] | None = None
+        self._epoch_s: float | None = None  # what the phone's clock is ahead of ours
+        self._samples: deque[Sensed] = deque(maxlen=_SAMPLES)
+
+    @property
+    def left_out(self) -> int:
+        """Pictures that were not even decoded, for decoding was behind."""
+        return self._prompt.left_out
+
+    def clock(self, epoch_ms: float) -> None:
+        """The phone's clock, in ms since 1970, is that far ahead of ours."""
+        self._epoch_s = epoch_ms / 1000
+
+    def sensed(self, message: Sensed) -> None:
+        """What sensors said when a picture was taken."""
+        self._samples.append(message)
+
+    async def run(self, track: MediaStreamTrack, changed: Callable[[VideoFrame], object]) -> None:
+        """Take pictures until there are no more; ``changed`` hears of each."""
+        while True:
+            try:
+                frame = await track.recv()
+            except (MediaStreamError, asyncio.CancelledError):
+                return
+            if isinstance(frame, VideoFrame):
+                self._take(frame)
+                changed(frame)
+
+    def _take(self, frame: VideoFrame) -> None:
+        decoded_ns = time.perf_counter_ns()
+        rtp, came_ns = self._prompt.decoded(frame.pts)
+        captured_ns = self._captured_ns(rtp, came_ns)
+        sample = self._nearest(captured_ns)
+        own = sample is not None and abs(sample.at_ms - captured_ns / 1e6) < _OWN_MS
+        sent_ns = {"sent": round(sample.sent_ms * 1e6)} if sample is not None and own else {}
+        self._journeys.note(captured_ns, received=came_ns, decoded=decoded_ns, **sent_ns)
+        motion = None
+        if sample is not None and sample.down is not None:
+            motion = Motion(sample.down, sample.acceleration)
+        self._pictures.put(Taken(lambda: _bgr(frame), captured_ns, motion))
+
+    def _captured_ns(self, rtp: int, came_ns: int) -> int:
+        """When a picture was taken, by ``time.perf_counter_ns``; when it came, where the phone's
+        clock is not known yet."""
+        if self._report is None or self._epoch_s is None:
+            return came_ns
+        seconds, then = self._report
+        since = (rtp - then + _WORD // 2) % _WORD - _WORD // 2
+        captured_ns = round((seconds + since / TICKS - self._epoch_s) * 1e9)
+        return captured_ns if 0 <= came_ns - captured_ns < _OLDEST_S * 1e9 else came_ns
+
+    def _nearest(self, captured_ns: int) -> Sensed | None:
+        def apart(sample: Sensed) -> float:
+            return abs(sample.at_ms - captured_ns / 1e6)
+
+        best = min(self._samples, key=apart, default=None)
+        return best if best is not None and apart(best) < _NEAR_S * 1000 else None
+
+    def _reported(self, seconds: float, rtp: int) -> None:
+        self._report = seconds, rtp
+
+
+def _bgr(frame: VideoFrame) -> np.ndarray:
+    return frame.to_ndarray(format="bgr24")
+
+
+def _is_h264_key(data: bytes) -> bool:
+    return len(data) > 4 and data[4] & 0x1F in _H264_KEYS  # after a start code of four bytes
+
+
+def _is_vp8_key(data: bytes) -> bool:
+    return bool(data) and not data[0] & 1

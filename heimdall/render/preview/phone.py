@@ -1,0 +1,156 @@
+"""The phone that drives a run, and the pages that watch it, each by WebRTC."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from av import VideoFrame
+
+from heimdall.capture.phone import PhonePictures
+from heimdall.errors import ConfigError
+from heimdall.render.preview import protocol
+from heimdall.render.preview.journeys import Journeys
+from heimdall.render.preview.peer import Peer, Turn, ice_servers
+from heimdall.render.preview.protocol import Clock, Line, Message, Offered, Seen, Sensed
+from heimdall.render.preview.video import Encoded
+from heimdall.render.preview.viewer import Viewer
+
+_TAKEN = "another phone drives already: close its page, or watch here"
+GONE = "the phone is away; its page connects again by itself"
+_FIGURES_S = 0.5  # between two figures for the page
+
+
+@dataclass
+class Screens:
+    """What phones have to do with a run: ``pictures`` of the camera (None: the run has another
+    source), ``journeys`` of what they show, and a relay."""
+
+    pictures: PhonePictures | None
+    journeys: Journeys = field(default_factory=Journeys)
+    turn: Turn | None = None
+
+    @property
+    def hello(self) -> dict[str, object]:
+        """For a page."""
+        return {"camera": self.pictures is not None, "ice": ice_servers(self.turn)}
+
+
+class Phones:
+    """Every page's peer. ``want_key(codec)``: somebody needs a frame that needs none before it;
+    ``slow(codec, lost)``: what share of it a page has lost. Event loop only."""
+
+    def __init__(
+        self,
+        screens: Screens,
+        want_key: Callable[[str], object],
+        line: Callable[[str, float], object],
+        changed: Callable[[], object],
+    ) -> None:
+        self._screens, self._want_key = screens, want_key
+        self._line, self._changed = line, changed
+        self._peers: dict[Viewer, Peer] = {}
+        self._driver: Viewer | None = None
+        self._pages: dict[Viewer, str] = {}
+        self._told_s = 0.0
+
+    @property
+    def codecs(self) -> frozenset[str]:
+        """The kinds of video that pages take now."""
+        return frozenset(peer.codec for peer in self._peers.values() if peer.connected)
+
+    def drives(self, viewer: Viewer) -> bool:
+        """Whether what the page's user does is done."""
+        return viewer is self._driver
+
+    async def offered(
+        self, viewer: Viewer, message: Offered, hear: Callable[[str], object]
+    ) -> list[str]:
+        """The messages that answer an offer. Raises MessageError for what is none."""
+        driver = self._driver
+        if message.drives and driver is not None and driver is not viewer:
+            if self._pages.get(driver) != message.page:
+                return [protocol.role(False, _TAKEN)]
+            await self.leave(driver)  # the same page by a new line
+        await self.leave(viewer)
+        turn = self._screens.turn
+        peer = Peer(hear, self._want_key, lambda: self._heed(viewer), self._pictured, turn)
+        self._peers[viewer], self._pages[viewer] = peer, message.page
+        pictures = self._screens.pictures if message.drives else None
+        if message.drives:
+            self._driver = viewer
+        try:
+            sdp = await peer.answer(message.sdp, pictures, self._screens.journeys)
+        except BaseException:
+            await self.leave(viewer)
+            raise
+        return [protocol.role(self.drives(viewer)), protocol.answer(sdp)]
+
+    async def leave(self, viewer: Viewer) -> None:
+        """A page has gone."""
+        peer = self._peers.pop(viewer, None)
+        self._pages.pop(viewer, None)
+        viewer.by_video = False
+        if viewer is self._driver:
+            self._driver = None
+            if self._screens.pictures is not None:
+                self._screens.pictures.absent = GONE
+        if peer is not None:
+            await peer.close()
+            self._changed()
+
+    def take(self, viewer: Viewer, message: Message) -> str | None:
+        """What a page says of pictures and clocks; an answer, if that is due."""
+        peer = self._peers.get(viewer)
+        if isinstance(message, Clock):
+            if peer is not None and peer.intake is not None and message.epoch_ms is not None:
+                peer.intake.clock(message.epoch_ms)
+            return protocol.clock(message.sent_ms, time.perf_counter_ns() / 1e6)
+        if peer is None:
+            return None
+        if isinstance(message, Sensed) and peer.intake is not None:
+            peer.intake.sensed(message)
+        elif isinstance(message, Line):
+            self._line(peer.codec, message.lost)
+        elif isinstance(message, Seen) and self.drives(viewer):
+            self._seen(peer, message)
+        return None
+
+    def send(self, encoded: Encoded, codec: str) -> None:
+        """A frame for all who take this kind of video."""
+        for peer in self._peers.values():
+            if peer.codec == codec:
+                peer.send(encoded)
+
+    def _seen(self, peer: Peer, message: Seen) -> None:
+        encoded, journeys = peer.shown(message.rtp), self._screens.journeys
+        if encoded is None:
+            return
+        drawn = encoded.drawn
+        at_ns = {"drawn": drawn.at_ns, "encoded": encoded.encoded_ns}
+        journeys.note(drawn.captured_ns, **at_ns, shown=round(message.at_ms * 1e6))
+        now_s = time.perf_counter()
+        if now_s - self._told_s > _FIGURES_S:
+            self._told_s = now_s
+            peer.say(protocol.figures(journeys.latest_ms))
+
+    def _heed(self, viewer: Viewer) -> None:
+        peer = self._peers.get(viewer)
+        viewer.by_video = peer is not None and peer.connected
+        self._changed()
+
+    def _pictured(self, _: VideoFrame) -> None:
+        if self._screens.pictures is not None:
+            self._screens.pictures.absent = ""
+
+
+def parse_turn(text: str) -> Turn:
+    """``turn:USER:PASSWORD@HOST:PORT`` (or turns:). Raises ConfigError for anything else, without
+    the password."""
+    match = re.fullmatch(r"(turns?):([^:@/\s]+):([^\s]+)@([^@\s/]+)", text)
+    if match is None:
+        raise ConfigError("turn: expected turn:USER:PASSWORD@HOST:PORT")
+    scheme, user, password, host = match.groups()
+    return Turn(f"{scheme}:{host}", user, password)

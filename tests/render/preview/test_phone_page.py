@@ -1,0 +1,228 @@
+"""A phone's page in a real browser, over a real run: the camera's picture comes back drawn upon,
+and what befalls a phone befalls it here."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from heimdall.system.certificate import CONFIG
+from tests.browser import WAIT_S, Page, as_phone, browser, installed
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(installed() is None, reason="needs Chromium"),
+]
+
+APP = """
+from heimdall import App
+
+class Mine(App):
+    title = "A title"
+    size = (640, 360)
+    keys = {"s": "say so"}
+
+    def on_pointer(self, pointer, scene):
+        with open(LOG, "a") as log:
+            log.write(f"{pointer.x:.0f} {pointer.y:.0f} {sorted(pointer.buttons)}\\n")
+"""
+
+
+class Run:
+    """``heimdall run --phone`` in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        self.log.touch()
+        (folder / "mine.py").write_text(APP.replace("LOG", repr(str(self.log))))
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "heimdall", "run", str(folder / "mine.py")),
+                *("--phone", "--serve", "0.0.0.0:0", "--device", "onnxruntime"),
+                *("--overlay", "off", "--json"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, CONFIG: str(folder / "config")},
+        )
+        assert self.process.stderr is not None
+        said = ""
+        for line in self.process.stderr:
+            said += line
+            if re.match(r"https://\S+$", line):
+                break
+        else:
+            raise AssertionError(said)
+        self.url = line.strip()
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    """What a camera sees: red at the left, blue at the right, and a square that moves."""
+    file = tmp_path_factory.mktemp("clip") / "camera.mjpeg"
+    with file.open("wb") as opened:
+        for number in range(60):
+            picture = np.zeros((480, 640, 3), np.uint8)
+            picture[:, :320, 2] = picture[:, 320:, 0] = 220
+            picture[100:140, 10 * number : 10 * number + 40] = 255
+            opened.write(cv2.imencode(".jpg", picture)[1].tobytes())
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    started = Run(tmp_path_factory.mktemp("run"))
+    yield started
+    started.process.kill()
+    started.process.wait()
+
+
+@pytest.fixture(scope="module")
+def open_page(tmp_path_factory, clip):
+    with browser(tmp_path_factory.mktemp("browser"), (412, 915), as_phone(clip)) as open_:
+        yield open_
+
+
+@pytest.fixture(scope="module")
+def page(run, open_page):
+    page = open_page(run.url)
+    page.wait_for("phone.flows() && find('card').hidden")
+    page.own_width = page.value("innerWidth")
+    return page
+
+
+def turned(page: Page, width: int, height: int) -> None:
+    page.call(
+        "Emulation.setDeviceMetricsOverride",
+        **{"width": width, "height": height, "deviceScaleFactor": 2, "mobile": True},
+    )
+
+
+def box(page: Page, name: str) -> dict[str, float]:
+    found: dict[str, float] = page.value(f"find('{name}').getBoundingClientRect().toJSON()")
+    return found
+
+
+def test_the_cameras_picture_comes_back(page):
+    page.wait_for("video.videoWidth === 480 && video.videoHeight === 360")
+    shot = page.screenshot()
+    place = box(page, "video")
+    scale = shot.shape[1] / page.value("innerWidth")
+    row = int((place["top"] + place["height"] / 2) * scale)
+    left, right = (
+        shot[row, int((place["left"] + share * place["width"]) * scale)] for share in (0.3, 0.7)
+    )
+    assert left[0] > 150 > left[2]
+    assert right[2] > 150 > right[0]
+    page.wait_for("/^[0-9]+ ms delay$/.test(find('latency').textContent)")
+
+
+@pytest.mark.parametrize("size", [(412, 915), (915, 412), (360, 640), (320, 568)])
+def test_it_fills_a_screen_of_any_size_and_nothing_scrolls(page, size):
+    turned(page, *size)
+    try:
+        assert page.value("[innerWidth, innerHeight]") == list(size)
+        assert page.value(
+            "document.documentElement.scrollHeight <= innerHeight"
+            " && document.documentElement.scrollWidth <= innerWidth"
+        )
+        place = box(page, "video")
+        assert (place["width"], place["height"]) == size
+        for name in ("end", "show-keys", "fill"):
+            button = box(page, name)
+            assert button["right"] <= size[0]
+            assert button["bottom"] <= size[1]
+            assert min(button["width"], button["height"]) >= 44
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+        page.wait_for(f"innerWidth === {page.own_width}")
+
+
+def test_a_tap_arrives_where_the_camera_saw_it(page, run):
+    place = box(page, "video")
+    scale = min(place["width"] / 480, place["height"] / 360)
+    x = place["left"] + place["width"] / 2 - 0.25 * 480 * scale
+    y = place["top"] + place["height"] / 2
+    page.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    page.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+    page.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    page.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    end = time.monotonic() + WAIT_S
+    while "['left']" not in (said := run.log.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    across, down = map(int, next(line for line in said.splitlines() if "left" in line).split()[:2])
+    assert abs(across - 120) < 4
+    assert abs(down - 180) < 4
+
+
+def test_a_page_that_is_loaded_again_goes_on(page):
+    page.call("Page.reload")
+    page.wait_for("document.readyState === 'complete' && typeof phone === 'object'")
+    page.wait_for("phone.flows() && find('card').hidden")
+
+
+def test_a_lost_socket_comes_back_with_its_pictures(page):
+    page.value("window.old = socket; window.before = video.srcObject; socket.close()")
+    page.wait_for("socket !== old && socket.readyState === WebSocket.OPEN")
+    page.wait_for("video.srcObject !== before")
+    page.wait_for("phone.flows() && find('card').hidden && find('state').className === 'live'")
+
+
+def test_a_line_that_breaks_is_laid_anew(page):
+    page.value("phone.cut()")  # for good: it is laid anew
+    page.wait_for("!phone.flows()")
+    page.wait_for("phone.flows() && find('card').hidden")
+
+
+def test_a_second_phone_is_told_and_watches(page, run, open_page):
+    other = open_page(run.url)
+    other.wait_for("phone.flows() && find('card').hidden")
+    assert other.value("document.body.classList.contains('watches')")
+    assert "another phone drives" in other.value("find('toast').textContent")
+    assert not page.value("document.body.classList.contains('watches')")
+    other.call("Page.close")
+
+
+def test_a_camera_that_is_refused_has_words(run, open_page):
+    other = open_page("about:blank#")
+    other.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="navigator.mediaDevices.getUserMedia = () => "
+        "Promise.reject(new DOMException('no', 'NotAllowedError'))",
+    )
+    other.navigate(run.url)
+    other.wait_for("typeof phone === 'object' && find('headline').textContent.includes('refused')")
+    assert "settings" in other.value("find('details').textContent")
+    assert other.value("!find('start').hidden")
+    other.call("Page.close")
+
+
+def test_a_wrong_address_says_what_is_wrong(run, open_page):
+    other = open_page(run.url[:-2] + "/")
+    other.wait_for("document.body && document.body.textContent.includes('the whole address')")
+    other.call("Page.close")
+
+
+def test_the_run_ends_with_its_figures(page, run):
+    page.value("find('end').click()")
+    page.wait_for("find('toast').textContent === 'Once more to end the run'")
+    page.value("find('end').click()")
+    page.wait_for("find('headline').textContent === 'The run has ended'")
+    out, _ = run.process.communicate(timeout=WAIT_S)
+    summary = json.loads(out)
+    assert all("gave no picture for a while" in each for each in summary["errors"])  # when cut off
+    assert summary["phone"]["shown"] > 5
+    assert 0 < summary["phone"]["p50_ms"] < 5000

@@ -1,0 +1,403 @@
+"""A phone as camera and screen, over the network that it would use."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+from urllib.parse import urlsplit
+
+import aiohttp
+import numpy as np
+import psutil
+import pytest
+
+from heimdall.errors import ConfigError
+from heimdall.render.events import Pointer
+from heimdall.render.preview import PhoneOptions, Preview
+from heimdall.render.preview.phone import GONE, parse_turn
+from heimdall.system.certificate import CONFIG
+from tests.phone import Lens, Phone, with_phones
+
+PLACE = ("127.0.0.1", 0)
+SIZE = (160, 120)
+OPTIONS = PhoneOptions(camera=True, size=SIZE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_folder(tmp_path_factory):
+    before = os.environ.get(CONFIG)
+    os.environ[CONFIG] = str(tmp_path_factory.mktemp("config"))
+    yield
+    if before is None:
+        del os.environ[CONFIG]
+    else:
+        os.environ[CONFIG] = before
+
+
+@pytest.fixture
+def preview():
+    opened = Preview(PLACE, "Test", {"s": "say so"}, OPTIONS)
+    opened.pictures.read()  # the dark one, before there is a phone
+    yield opened
+    opened.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("preview")]
+
+
+async def drawn(preview, surface, phone, until, captured_ns: int = 0):
+    """Frames of red, until the phone has seen what it is to see."""
+    end = time.monotonic() + 60
+    while not (value := until()):
+        assert time.monotonic() < end, (phone.said[-3:], preview.errors)
+        surface.framebuffer.clear(1, 0, 0)
+        preview.frame(surface, captured_ns)
+        await asyncio.sleep(1 / 60)
+    return value
+
+
+def read(preview) -> np.ndarray:
+    return preview.pictures.read()
+
+
+async def reading(preview) -> np.ndarray:
+    return await asyncio.to_thread(read, preview)
+
+
+# --- pictures both ways ---------------------------------------------------------------------------
+
+
+def test_the_camera_comes_in_and_frames_go_out(preview, headless):
+    async def body(open_):
+        phone: Phone = await open_()
+        phone.lens.level = 130
+        assert (await phone.connect())["drives"]
+        picture = await reading(preview)
+        assert picture.shape == (120, 160, 3)
+        assert abs(float(picture.mean()) - 130) < 8
+        assert preview.pictures.absent == ""
+        await drawn(preview, headless, phone, lambda: phone.frames)
+        shown = phone.frames[-1]
+        assert shown.shape == (360, 640, 3)
+        assert shown[..., 0].mean() > 200
+        assert shown[..., 1:].mean() < 60
+
+    with_phones(preview.url, body)
+    end = time.monotonic() + 60
+    while preview.pictures.absent != GONE:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert preview.errors == []
+
+
+def test_what_the_sensors_said_comes_with_its_picture(preview):
+    async def body(open_):
+        phone = await open_()
+        await phone.connect()
+        epoch_ms = 1000 * time.time() - time.perf_counter_ns() / 1e6
+        await phone.say(type="clock", sent=5.0, epoch=epoch_ms)
+        answer = await phone.hear("clock")
+        assert answer["sent"] == 5.0
+        assert abs(answer["now"] - time.perf_counter_ns() / 1e6) < 60_000
+
+        async def sense():
+            while True:
+                now = time.perf_counter_ns() / 1e6
+                phone.tell(type="sensed", at=now, sent=now, down=[0, 2, 0], acceleration=[1, 0, 0])
+                await asyncio.sleep(0.01)
+
+        sensing = asyncio.ensure_future(sense())
+        end = time.monotonic() + 60
+        while preview.pictures.motion is None:
+            await reading(preview)
+            assert time.monotonic() < end
+        sensing.cancel()
+        assert preview.pictures.motion.down.tolist() == [0, 1, 0]
+        age_ns = time.perf_counter_ns() - preview.pictures.taken_ns
+        assert 0 < age_ns < 60e9
+
+    with_phones(preview.url, body)
+
+
+def test_the_way_of_a_picture_is_known_from_camera_to_screen(preview, headless):
+    async def body(open_):
+        phone = await open_()
+        await phone.connect()
+        await reading(preview)
+        captured_ns = preview.pictures.taken_ns
+        await drawn(preview, headless, phone, lambda: len(phone.frames) > 3, captured_ns)
+        server = preview._server._phones
+        peer = next(iter(server._peers.values()))
+
+        def sent():
+            return peer._outlet._sent
+
+        await drawn(preview, headless, phone, sent, captured_ns)
+        rtp = list(sent())[-1]  # a browser tells it of what it shows
+        phone.tell(type="seen", rtp=rtp, at=time.perf_counter_ns() / 1e6)
+        (journey,) = await phone.until(preview.journeys_ended)
+        assert next(iter(journey.at_ns)) == "captured"
+        assert {"received", "decoded", "drawn", "encoded", "shown"} <= set(journey.at_ns)
+        assert (await phone.hear("figures"))["latency"] > 0
+
+    with_phones(preview.url, body)
+    assert preview.summary["shown"] == 1
+
+
+def test_a_camera_that_is_turned_goes_on(preview):
+    async def body(open_):
+        phone = await open_()
+        await phone.connect()
+        for size in ((120, 160), (320, 240), (160, 120)):
+            phone.lens.size = size
+            end = time.monotonic() + 60
+            while (await reading(preview)).shape[:2] != size[::-1]:
+                assert time.monotonic() < end
+
+    with_phones(preview.url, body)
+
+
+@pytest.mark.slow
+def test_a_camera_of_4k_is_taken(preview):
+    async def body(open_):
+        phone = await open_()
+        phone.lens = Lens((3840, 2160))
+        await phone.connect()
+        assert (await reading(preview)).shape == (2160, 3840, 3)
+
+    with_phones(preview.url, body)
+
+
+# --- who drives, and who watches ------------------------------------------------------------------
+
+
+def test_one_drives_and_another_is_told_so_and_watches(preview, headless):
+    async def body(open_):
+        first, second = await open_("first"), await open_("second")
+        assert (await first.connect())["drives"]
+        refused = await second.connect()
+        assert not refused["drives"]
+        assert "another phone drives" in refused["why"]
+        assert await second.connect(drives=False) == {"type": "role", "drives": False, "why": ""}
+        await drawn(preview, headless, second, lambda: first.frames and second.frames)
+        await second.say(type="pointer", x=0.1, y=0.1, buttons=1)
+        await first.say(type="pointer", x=0.5, y=0.5, buttons=1)
+        events = await first.until(preview.poll)
+        assert [each.buttons for each in events if isinstance(each, Pointer)] == [{"left"}]
+        assert events[0].x == pytest.approx(639 / 2)
+        await first.close()
+        await drawn(preview, headless, second, lambda: preview.pictures.absent == GONE)
+        assert (await second.connect())["drives"]
+
+    with_phones(preview.url, body)
+
+
+def test_a_page_that_is_loaded_again_takes_its_own_place(preview):
+    async def body(open_):
+        before = await open_("page")
+        await before.connect()
+        again = await open_("page")  # the first one's end has not been heard of
+        assert (await again.connect())["drives"]
+        again.lens.level = 77
+        end = time.monotonic() + 60
+        while abs(float((await reading(preview)).mean()) - 77) > 8:
+            assert time.monotonic() < end
+
+    with_phones(preview.url, body)
+
+
+def test_a_phone_may_be_a_screen_alone(headless):
+    preview = Preview(PLACE, "Test", {}, PhoneOptions(camera=False, size=SIZE))
+
+    async def body(open_):
+        phone = await open_()
+        assert (await phone.connect())["drives"]
+        await drawn(preview, headless, phone, lambda: phone.frames)
+        phone.tell(type="pointer", x=0, y=0, buttons=2)
+        await phone.until(preview.poll)
+
+    assert preview.pictures is None
+    with_phones(preview.url, body)
+    preview.close()
+
+
+# --- who is not let in, and what is no message ----------------------------------------------------
+
+
+def test_without_the_token_there_is_nothing(preview):
+    async def body():
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as client:
+            for path in ("", "x/", "x/socket"):
+                base = preview.url.rsplit("/", 2)[0]
+                async with client.get(f"{base}/{path}") as answer:
+                    assert answer.status == 403
+            foreign = {"Origin": "https://evil.example"}
+            async with client.get(f"{preview.url}socket", headers=foreign) as answer:
+                assert answer.status == 403
+
+    asyncio.run(body())
+
+
+def test_plain_http_gets_no_word(preview):
+    where = urlsplit(preview.url)
+    with socket.create_connection((where.hostname, where.port)) as plain:
+        plain.settimeout(60)
+        plain.sendall(f"GET {where.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        with contextlib.suppress(ConnectionError):
+            assert b"HTTP/" not in plain.recv(4096)
+
+
+SPOILT = {
+    "empty": lambda sdp: "",
+    "words": lambda sdp: "no SDP at all\r\n" * 50,
+    "half": lambda sdp: sdp[: len(sdp) // 2],
+    "no video": lambda sdp: sdp.replace("m=video", "m=audio"),
+    "no codec": lambda sdp: sdp.replace("H264", "H999").replace("VP8", "VP99"),
+    "no numbers": lambda sdp: sdp.replace("96", "x").replace("97", "-1"),
+    "no fingerprint": lambda sdp: "\r\n".join(
+        line for line in sdp.splitlines() if "fingerprint" not in line
+    ),
+    "two videos": lambda sdp: sdp + sdp[sdp.index("m=video") :],
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
+def test_an_offer_that_is_none_is_refused_and_others_go_on(preview, spoil):
+    async def body(open_):
+        phone = await open_("bad")
+        sdp = spoil(await phone.offer())
+        await phone.say(type="offer", sdp=sdp, page="bad", drives=True)
+        await phone.until(lambda: phone.closed)
+        assert phone.closed == aiohttp.WSCloseCode.POLICY_VIOLATION
+        other = await open_("good")
+        assert (await other.connect())["drives"]
+
+    with_phones(preview.url, body)
+
+
+GARBAGE = ["", "x", "{}", "[]", '{"type": "sensed", "at": "now"}', "null", "\0" * 300, "9" * 2000]
+
+
+def test_garbage_by_the_channel_ends_its_page_alone(preview, headless):
+    async def body(open_):
+        good, bad = await open_("good"), await open_("bad")
+        await good.connect()
+        await bad.connect(drives=False)
+        for number in range(10_000):
+            bad.channel.send(GARBAGE[number % len(GARBAGE)] or b"\xff")
+        await bad.until(lambda: bad.closed)
+        # The way back is full of garbage by then: it may be cut off before it hears why.
+        assert bad.closed in (
+            aiohttp.WSCloseCode.POLICY_VIOLATION,
+            aiohttp.WSCloseCode.ABNORMAL_CLOSURE,
+        )
+        seen = len(good.frames)
+        await drawn(preview, headless, good, lambda: len(good.frames) > seen + 5)
+        assert abs(float((await reading(preview)).mean()) - good.lens.level) < 8
+
+    with_phones(preview.url, body)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "sensed", "at": -1.0, "sent": 0.0},
+        {"type": "sensed", "at": 1.0, "sent": 1.0, "down": [0, 0, 0]},
+        {"type": "sensed", "at": 1.0, "sent": 1.0, "down": [1, 2]},
+        {"type": "sensed", "at": 1.0, "sent": 1.0, "down": [1e999, 0, 0]},
+        {"type": "seen", "rtp": -1, "at": 1.0},
+        {"type": "line", "lost": 2},
+        {"type": "clock", "sent": "x"},
+        {"type": "offer", "sdp": 1, "page": "p", "drives": True},
+        {"type": "offer", "sdp": "x" * 70_000, "page": "p", "drives": True},
+    ],
+)
+def test_words_that_no_page_says_end_it(preview, message):
+    async def body(open_):
+        phone = await open_()
+        await phone.socket.send_str(json.dumps(message))
+        await phone.until(lambda: phone.closed)
+        assert phone.closed in (
+            aiohttp.WSCloseCode.POLICY_VIOLATION,
+            aiohttp.WSCloseCode.MESSAGE_TOO_BIG,
+            aiohttp.WSCloseCode.ABNORMAL_CLOSURE,  # while it still sends
+        )
+
+    with_phones(preview.url, body)
+
+
+def test_a_preview_without_phones_takes_no_offer():
+    opened = Preview(PLACE, "Test", {})
+
+    async def body():
+        async with aiohttp.ClientSession() as client:
+            found = await client.ws_connect(f"{opened.url}socket")
+            await found.receive_json()
+            await found.send_json({"type": "offer", "sdp": "", "page": "", "drives": True})
+            message = await found.receive(60)
+            assert message.type is aiohttp.WSMsgType.CLOSE
+
+    asyncio.run(body())
+    opened.close()
+
+
+# --- nothing is left behind -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_many_connections_leave_nothing_behind(preview):
+    process = psutil.Process()
+
+    async def body(open_):
+        async def settled():
+            """Threads (but those that asyncio keeps), handles, bytes; once sockets are closed."""
+            await asyncio.sleep(2)
+            gc.collect()
+            named = [each.name for each in threading.enumerate()]
+            own = [name for name in named if not name.startswith("asyncio_")]
+            return len(own), process.num_fds(), process.memory_info().rss
+
+        async def once(number):
+            phone = await open_(f"page {number % 2}")
+            await phone.connect()
+            await reading(preview)
+            await phone.close()
+
+        for number in range(20):  # whatever is made once is made
+            await once(number)
+        before = await settled()
+        for number in range(100):
+            await once(number)
+        after = await settled()
+        assert after[:2] == before[:2]
+        assert after[2] - before[2] < 8e6, "bytes of both ends, which run here"
+
+    with_phones(preview.url, body)
+
+
+def test_a_relay_is_read_and_a_mistake_keeps_its_password_secret():
+    turn = parse_turn("turn:me:a:secret@relay.example:3478")
+    assert (turn.url, turn.username, turn.password) == ("turn:relay.example:3478", "me", "a:secret")
+    with pytest.raises(ConfigError) as told:
+        parse_turn("turn://me:secret-word@host")
+    assert "secret-word" not in str(told.value)
+
+
+def test_the_address_stands_alone_on_a_line(capfd):
+    opened = Preview(PLACE, "Test", {}, OPTIONS)
+    opened.close()
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == opened.url
+    assert opened.url.startswith("https://")
+    assert len(lines[-1].split(":")) == 32  # the fingerprint
+
+
+def test_its_certificate_is_the_one_that_it_names(preview):
+    where = urlsplit(preview.url)
+    pem = ssl.get_server_certificate((where.hostname, where.port))
+    assert "BEGIN CERTIFICATE" in pem
