@@ -124,8 +124,10 @@ class Overlay:
         plate.set(None)  # the app's first frame is not under it
 
     def _unit(self) -> float:
-        """720 lines are the design size; denser displays and larger windows get larger letters."""
-        return max(self._surface.size[1] / 720, 0.75 * self._surface.scale)
+        """720 lines are the design size; denser displays and larger windows get larger letters, and
+        upright ones, as of phones, not so large that the panel fills their width."""
+        width, height = self._surface.size
+        return max(min(height / 720, width / 540), 0.75 * self._surface.scale)
 
     def _looks(self, status: Status) -> tuple[object, ...]:
         """What cannot wait for the next layout."""

@@ -229,3 +229,21 @@ def test_key_presses_are_parsed():
 def test_options_are_a_value():
     assert RunOptions(trace=Path("t.json")) == RunOptions(trace=Path("t.json"))
     assert RunOptions() != RunOptions(headless=True)
+
+
+def test_a_phone_is_screen_and_camera_unless_there_is_another_source(tmp_path):
+    assert not RunOptions().phone
+    alone = RunOptions(phone=True)
+    assert (alone.windowless, alone.scripted, alone.by_phone) == (True, False, True)
+    assert alone.serve == ("0.0.0.0", 8443)
+    assert RunOptions(source="phone").by_phone
+    screen = RunOptions(phone=True, source="clip.mp4", serve=("127.0.0.1", 0))
+    assert (screen.by_phone, screen.serve) == (False, ("127.0.0.1", 0))
+
+
+@pytest.mark.parametrize("name", ["certificate", "turn"])
+def test_what_goes_with_a_phone_needs_one_and_a_password_is_not_shown(name):
+    given: dict[str, Any] = {name: "turn:me:secret@host"}
+    with pytest.raises(ConfigError, match=f"{name}=") as told:
+        RunOptions(**given)
+    assert name == "certificate" or "secret" not in str(told.value)

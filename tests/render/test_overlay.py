@@ -277,3 +277,14 @@ def test_a_text_without_a_place_is_beside_panel_and_timeline(headless):
     for left, top, right, bottom in overlay.covered:
         rows, columns = red[1].T
         assert not ((rows >= top) & (rows < bottom) & (columns >= left) & (columns < right)).any()
+
+
+def test_on_an_upright_phone_the_panel_leaves_room_beside_it():
+    from heimdall.render import open_surface
+
+    for size in ((480, 640), (720, 1280)):
+        with open_surface(size, headless=True) as opened:
+            overlay = Overlay(opened, clock=lambda: 0.0)
+            overlay.lay_out(STATUS)
+            overlay.print()
+            assert max(right for _, _, right, _ in overlay.covered) < 0.75 * size[0]

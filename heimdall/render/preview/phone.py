@@ -74,13 +74,13 @@ class Phones:
             if self._pages.get(driver) != message.page:
                 return [protocol.role(False, _TAKEN)]
             await self.leave(driver)  # the same page by a new line
-        await self.leave(viewer)
+        if message.drives:  # at once: what its user does meanwhile counts
+            self._driver = viewer
+        await self._drop(viewer)
         turn = self._screens.turn
         peer = Peer(hear, self._want_key, lambda: self._heed(viewer), self._pictured, turn)
         self._peers[viewer], self._pages[viewer] = peer, message.page
         pictures = self._screens.pictures if message.drives else None
-        if message.drives:
-            self._driver = viewer
         try:
             sdp = await peer.answer(message.sdp, pictures, self._screens.journeys)
         except BaseException:
@@ -90,13 +90,17 @@ class Phones:
 
     async def leave(self, viewer: Viewer) -> None:
         """A page has gone."""
-        peer = self._peers.pop(viewer, None)
         self._pages.pop(viewer, None)
-        viewer.by_video = False
         if viewer is self._driver:
             self._driver = None
             if self._screens.pictures is not None:
                 self._screens.pictures.absent = GONE
+        await self._drop(viewer)
+
+    async def _drop(self, viewer: Viewer) -> None:
+        """End a page's connection; it may have another."""
+        peer = self._peers.pop(viewer, None)
+        viewer.by_video = False
         if peer is not None:
             await peer.close()
             self._changed()

@@ -90,3 +90,29 @@ def test_a_file_that_is_damaged_is_measured_again(canvas, tmp_path):
     again = canvas()
     again.measure(FRAME, soon=True, guess=False)
     assert again.lone_render_ns == 7 * MS
+
+
+@pytest.mark.parametrize(
+    ("picture", "drawn"),
+    [
+        ((640, 480), (120, 90)),
+        ((480, 640), (90, 120)),
+        ((1920, 1080), (160, 90)),
+        ((1080, 1920), (90, 160)),
+        ((3, 1), (160, 54)),
+        ((1, 4000), (2, 160)),
+    ],
+)
+def test_one_that_follows_takes_the_shape_of_the_picture(canvas, surface, picture, drawn):
+    followed = canvas()
+    frame = Frame(np.zeros((picture[1], picture[0], 3), np.uint8), 0, 0)
+    followed.fit(frame)
+    assert surface.size == (160, 90)  # it does not follow
+    followed.follows = True
+    for _ in range(2):
+        followed.fit(frame)
+        assert surface.size == drawn
+        surface.framebuffer.clear(1, 0, 0)
+        assert surface.read().shape == (drawn[1], drawn[0], 3)
+    followed.fit(FRAME)
+    assert surface.size == (160, 90)
