@@ -179,7 +179,7 @@ class Preview:
         if shown.own:
             said.append(
                 "The browser warns of a certificate that nobody has signed: Heimdall made it. "
-                f"Its fingerprint is\n{shown.fingerprint}"
+                f"Its fingerprint is\n{shown.fingerprint[:48]}\n{shown.fingerprint[48:]}"
             )
         code = _code(self._server.private) if sys.stderr.isatty() else ""
         print("\n".join([*said, code]).rstrip(), file=sys.stderr, flush=True)

@@ -97,11 +97,11 @@ class Session:
             self._options = RunOptions(**given)
         except TypeError as error:  # no such option
             raise ConfigError(f"Session(): {str(error).partition('() ')[2] or error}") from error
-        for name in ("record", "screenshot", "serve"):
-            if not self._draws and given.get(name) is not None:
+        for name in ("record", "screenshot", "serve", "phone"):
+            if not self._draws and given.get(name):
                 raise ConfigError(f"{name} is for pictures, and nothing is drawn: leave it out")
         self._pushed: PushedSource | None = None
-        if self._options.source is None:
+        if self._options.source is None and not self._options.by_phone:
             size = self._options.size or (self._app.size if self._draws else _PUSHED_SIZE)
             self._pushed = PushedSource(size)
         self._on_result, self._process = on_result, process

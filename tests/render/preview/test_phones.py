@@ -14,6 +14,7 @@ import time
 from urllib.parse import urlsplit
 
 import aiohttp
+import cv2
 import numpy as np
 import psutil
 import pytest
@@ -21,6 +22,7 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.render.events import Pointer
 from heimdall.render.preview import PhoneOptions, Preview
+from heimdall.render.preview import preview as preview_module
 from heimdall.render.preview.phone import GONE, parse_turn
 from heimdall.system.certificate import CONFIG
 from tests.phone import Lens, Phone, with_phones
@@ -394,7 +396,21 @@ def test_the_address_stands_alone_on_a_line(capfd):
     lines = capfd.readouterr().err.splitlines()
     assert lines[0] == opened.url
     assert opened.url.startswith("https://")
-    assert len(lines[-1].split(":")) == 32  # the fingerprint
+    assert len("".join(lines[-2:]).split(":")) == 32  # the fingerprint
+    assert max(map(len, lines)) < 100
+
+
+def test_a_camera_reads_the_code_that_a_terminal_shows():
+    url = "https://192.168.100.101:8443/yIl-3j7NxcjC71uFvzVa7yvY/"
+    halves = {"█": (255, 255), "▀": (255, 0), "▄": (0, 255), " ": (0, 0)}  # on a dark ground
+    rows = preview_module._code(url).strip("\n").splitlines()
+    wide = max(map(len, rows))
+    picture = np.zeros((2 * len(rows), wide), np.uint8)
+    for row, text in enumerate(rows):
+        for column, sign in enumerate(text):
+            picture[2 * row : 2 * row + 2, column] = halves[sign]
+    large = cv2.resize(picture, None, fx=8, fy=8, interpolation=cv2.INTER_NEAREST)
+    assert cv2.QRCodeDetector().detectAndDecode(large)[0] == url
 
 
 def test_its_certificate_is_the_one_that_it_names(preview):
