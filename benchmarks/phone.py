@@ -12,12 +12,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import re
 import statistics
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -29,6 +25,7 @@ import psutil
 from heimdall.app.options import parse_size
 from heimdall.system import paths
 from tests.browser import Page, as_phone, browser
+from tests.served import Served
 
 BITS, SIDE = 11, 12  # of the number, and of a bit's square in a picture of 480 lines
 FRAMES = 900
@@ -132,36 +129,15 @@ def _cut(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     return scaled[top : top + size[1], left : left + size[0]]
 
 
-class Run:
+class Run(Served):
     """``heimdall run APP --phone`` in a process of its own."""
 
     def __init__(self, app: str, seconds: float, size: tuple[int, int], trace: Path | None) -> None:
         traced = ["--trace", str(trace)] if trace is not None else []
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "heimdall", "run", app, "--phone", "--json"),
-                *("--serve", "0.0.0.0:0", "--size", f"{size[0]}x{size[1]}"),
-                *("--seconds", str(seconds), *traced),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        super().__init__(
+            *(app, "--phone", "--json", "--serve", "0.0.0.0:0"),
+            *("--size", f"{size[0]}x{size[1]}", "--seconds", str(seconds), *traced),
         )
-        assert self.process.stderr is not None
-        said = []
-        for line in self.process.stderr:
-            said.append(line)
-            if re.match(r"https://\S+$", line):
-                break
-        else:
-            raise SystemExit("".join(said))
-        self.url = said[-1].strip()
-        self.said: list[str] = []
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        assert self.process.stderr is not None
-        self.said.extend(self.process.stderr)
 
     def summary(self) -> dict[str, Any]:
         """What it says at its end."""
@@ -169,7 +145,7 @@ class Run:
         text = self.process.stdout.read()
         self.process.wait()
         if not text:
-            raise SystemExit("".join(self.said))
+            raise SystemExit(self.said)
         found: dict[str, Any] = json.loads(text)
         return found
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from heimdall.capture.lens import Motion
 
-NAME = "phone"
 NOBODY = "no phone is here: open the address that was printed, or scan its code"
 
 
@@ -48,7 +47,7 @@ class PhonePictures:
         """A picture has come."""
         with self._changed:
             self.overtaken += self._newest is not None
-            self._newest = taken
+            self._newest, self.absent = taken, ""
             self._changed.notify_all()
 
     def read(self) -> np.ndarray | None:

@@ -21,6 +21,7 @@ import platformdirs
 from heimdall.errors import ConfigError
 from heimdall.system import private
 from heimdall.system.extras import need
+from heimdall.system.paths import replace_file
 
 CONFIG = "HEIMDALL_CONFIG"  # the variable that names another folder
 # Apple's devices refuse what is valid for longer than 825 days.
@@ -72,7 +73,7 @@ def own(names: Sequence[str]) -> Certificate:
     try:
         private.prepare(Path(os.path.realpath(file.parent)))
         if not _fits(file, names):
-            _write(file, _made(names))
+            replace_file(file, _made(names), secret=True)
         loaded = load(file)
     except (private.NotPrivateError, OSError) as error:
         raise ConfigError(
@@ -129,17 +130,6 @@ def _name(text: str):  # type: ignore[no-untyped-def]  # cryptography comes with
         return x509.IPAddress(ipaddress.ip_address(text))
     except ValueError:
         return x509.DNSName(text.encode("idna").decode())
-
-
-def _write(file: Path, content: bytes) -> None:
-    """Beside it and renamed, for this user alone from its first byte on."""
-    part = file.with_name(f".{file.name}.{os.urandom(6).hex()}.part")
-    try:
-        with open(part, "xb", opener=private.opener) as opened:
-            opened.write(content)
-        os.replace(part, file)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _first(pem: str) -> str:

@@ -111,17 +111,18 @@ def slug(device: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:80] or "device"
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, *, secret: bool = False) -> None:
     """Write beside ``path`` and rename: readers see the old file or the whole new one.
 
-    Makes the folder. In the cache all is for this user alone. Raises OSError; the old file is
-    untouched then.
+    Makes the folder. In the cache all is for this user alone, as is what is ``secret``. Raises
+    OSError; the old file is untouched then.
     """
     kept = _cache_of(path) is not None
+    own = kept or secret
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}.part")
     try:
-        private.make(path.parent, 0o700 if kept else 0o777)
-        with open(temporary, "xb", opener=private.opener if kept else None) as file:
+        private.make(path.parent, 0o700 if own else 0o777)
+        with open(temporary, "xb", opener=private.opener if own else None) as file:
             file.write(content)
         os.replace(temporary, path)
     except OSError:

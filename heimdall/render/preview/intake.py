@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 from aiortc import MediaStreamTrack, RTCRtpReceiver
@@ -45,11 +44,6 @@ class Intake:
         self._epoch_s: float | None = None  # what the phone's clock is ahead of ours
         self._samples: deque[Sensed] = deque(maxlen=_SAMPLES)
 
-    @property
-    def left_out(self) -> int:
-        """Pictures that were not even decoded, for decoding was behind."""
-        return self._prompt.left_out
-
     def clock(self, epoch_ms: float) -> None:
         """The phone's clock, in ms since 1970, is that far ahead of ours."""
         self._epoch_s = epoch_ms / 1000
@@ -58,8 +52,8 @@ class Intake:
         """What sensors said when a picture was taken."""
         self._samples.append(message)
 
-    async def run(self, track: MediaStreamTrack, changed: Callable[[VideoFrame], object]) -> None:
-        """Take pictures until there are no more; ``changed`` hears of each."""
+    async def run(self, track: MediaStreamTrack) -> None:
+        """Take pictures until there are no more."""
         while True:
             try:
                 frame = await track.recv()
@@ -67,7 +61,6 @@ class Intake:
                 return
             if isinstance(frame, VideoFrame):
                 self._take(frame)
-                changed(frame)
 
     def _take(self, frame: VideoFrame) -> None:
         decoded_ns = time.perf_counter_ns()

@@ -19,10 +19,9 @@ from aiortc import (
     RTCPeerConnection,
     RTCSessionDescription,
 )
-from av import VideoFrame
 
 from heimdall.capture.phone import PhonePictures
-from heimdall.render.preview import inside, protocol
+from heimdall.render.preview import inside
 from heimdall.render.preview.intake import Intake
 from heimdall.render.preview.journeys import Journeys
 from heimdall.render.preview.protocol import MessageError
@@ -48,8 +47,8 @@ class Turn:
 
 class Peer:
     """A connection with one page. ``hear(text)`` is called with what comes by the data channel,
-    ``want_key(codec)`` when the page needs a frame that needs none before it, ``changed()`` when
-    ``connected`` has changed, ``pictured(frame)`` with every picture of its camera.
+    "" for what is no text, ``want_key(codec)`` when the page needs a frame that needs none before
+    it, ``changed()`` when ``connected`` has changed.
 
     All of it belongs to the event loop of the server's thread. Errors of what a page says are
     MessageErrors.
@@ -60,13 +59,12 @@ class Peer:
         hear: Callable[[str], object],
         want_key: Callable[[str], object],
         changed: Callable[[], object],
-        pictured: Callable[[VideoFrame], object],
         turn: Turn | None = None,
     ) -> None:
         servers = [RTCIceServer([turn.url], turn.username, turn.password)] if turn else []
         self._connection = RTCPeerConnection(RTCConfiguration(servers))
         self._hear, self._want_key = hear, want_key
-        self._changed, self._pictured = changed, pictured
+        self._changed = changed
         self._channel: RTCDataChannel | None = None
         self._outlet: _Outlet | None = None
         self._taking: asyncio.Future[None] | None = None
@@ -108,7 +106,7 @@ class Peer:
         track: MediaStreamTrack | None = video.receiver.track
         if pictures is not None and track is not None:
             self.intake = Intake(video.receiver, self.codec, pictures, journeys)
-            self._taking = asyncio.ensure_future(self.intake.run(track, self._pictured))
+            self._taking = asyncio.ensure_future(self.intake.run(track))
         await connection.setLocalDescription(answer)
         return str(connection.localDescription.sdp)
 
@@ -153,7 +151,7 @@ class Peer:
         channel.on("message", self._heard)
 
     def _heard(self, said: str | bytes) -> None:
-        self._hear(said if isinstance(said, str) else protocol.NO_TEXT)
+        self._hear(said if isinstance(said, str) else "")
 
 
 class _Outlet(MediaStreamTrack):

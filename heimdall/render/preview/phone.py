@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from av import VideoFrame
-
 from heimdall.capture.phone import PhonePictures
 from heimdall.errors import ConfigError
 from heimdall.render.preview import protocol
@@ -40,7 +38,7 @@ class Screens:
 
 class Phones:
     """Every page's peer. ``want_key(codec)``: somebody needs a frame that needs none before it;
-    ``slow(codec, lost)``: what share of it a page has lost. Event loop only."""
+    ``line(codec, lost)``: what share of it a page has lost. Event loop only."""
 
     def __init__(
         self,
@@ -78,7 +76,7 @@ class Phones:
             self._driver = viewer
         await self._drop(viewer)
         turn = self._screens.turn
-        peer = Peer(hear, self._want_key, lambda: self._heed(viewer), self._pictured, turn)
+        peer = Peer(hear, self._want_key, lambda: self._heed(viewer), turn)
         self._peers[viewer], self._pages[viewer] = peer, message.page
         pictures = self._screens.pictures if message.drives else None
         try:
@@ -144,10 +142,6 @@ class Phones:
         peer = self._peers.get(viewer)
         viewer.by_video = peer is not None and peer.connected
         self._changed()
-
-    def _pictured(self, _: VideoFrame) -> None:
-        if self._screens.pictures is not None:
-            self._screens.pictures.absent = ""
 
 
 def parse_turn(text: str) -> Turn:

@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_WORSE, _BETTER = 0.7, 1.05  # of the bits, where a line loses some, and where it does not
-_LOST = 0.02  # packets of a hundred: less is of no account
-_LEAST_SHARE = 0.1
-
 
 @dataclass(frozen=True)
 class PhoneOptions:
@@ -66,10 +62,11 @@ class Preview:
         self._inbox, self._copies = Inbox(), Copies()
         self.pictures: PhonePictures | None = None  # of a phone's camera
         self.journeys = Journeys()
-        self._videos: dict[str, tuple[Video, Encoder[Encoded]]] = {}
+        self._videos: dict[str, Video] = {}
         of_phone = {} if phone is None else self._prepare(address[0], phone)
         self._server = Server(address, title, keys, self._inbox, **of_phone)
         self._jpegs = Encoder("preview-encoder", Jpegs(), self._server.publish)
+        self._encoders = {codec: self._encoder(video) for codec, video in self._videos.items()}
         self._is_phones = phone is not None
         if phone is not None:
             self._announce(of_phone["certificate"])
@@ -89,7 +86,7 @@ class Preview:
     @property
     def errors(self) -> list[str]:
         """What has failed, each message once, and who was turned away."""
-        failed = [error for _, encoder in self._videos.values() for error in encoder.errors]
+        failed = [error for encoder in self._encoders.values() for error in encoder.errors]
         return [*self._jpegs.errors, *failed, *self._server.errors]
 
     @property
@@ -97,7 +94,7 @@ class Preview:
         """How pictures of a phone fared; None: there is no phone."""
         if not self._is_phones:
             return None
-        overtaken = sum(encoder.overtaken for _, encoder in self._videos.values())
+        overtaken = sum(encoder.overtaken for encoder in self._encoders.values())
         unread = self.pictures.overtaken if self.pictures is not None else 0
         return {**self.journeys.summary, "not_drawn": unread, "not_encoded": overtaken}
 
@@ -127,7 +124,7 @@ class Preview:
             if self._server.wanted:
                 self._jpegs.put(*taken)
             for codec in self._server.codecs:
-                self._encoder(codec).put(*taken)
+                self._encoders[codec].put(*taken)
 
     def poll(self) -> list[InputEvent]:
         """What the viewers did since the last call, as a window would tell it."""
@@ -147,7 +144,7 @@ class Preview:
         is open; twice is allowed."""
         self.end()
         self._jpegs.close()
-        for _, encoder in self._videos.values():
+        for encoder in self._encoders.values():
             encoder.close()
         self._server.close()
         self._copies.release()
@@ -158,6 +155,7 @@ class Preview:
         """What the server needs for phones."""
         need("aiortc", "phone", "--phone")
         from heimdall.render.preview.phone import Screens, parse_turn
+        from heimdall.render.preview.video import CODECS, Video
 
         if phone.certificate is not None:
             shown = certificate.load(phone.certificate)
@@ -165,12 +163,13 @@ class Preview:
             shown = certificate.own(own_names(host))
         if phone.camera:
             self.pictures = PhonePictures(phone.size)
+        self._videos = {codec: Video(codec) for codec in CODECS}
         turn = parse_turn(phone.turn) if phone.turn is not None else None
         return {
             "certificate": shown,
             "screens": Screens(self.pictures, self.journeys, turn),
-            "want_key": self._want_key,
-            "line": self._heed_line,
+            "want_key": lambda codec: self._videos[codec].want_key(),
+            "line": lambda codec, lost: self._videos[codec].heed_line(lost),
         }
 
     def _announce(self, shown: certificate.Certificate) -> None:
@@ -181,35 +180,14 @@ class Preview:
                 "The browser warns of a certificate that nobody has signed: Heimdall made it. "
                 f"Its fingerprint is\n{shown.fingerprint[:48]}\n{shown.fingerprint[48:]}"
             )
-        code = _code(self._server.private) if sys.stderr.isatty() else ""
+        code = _code(self._server.url) if sys.stderr.isatty() else ""
         print("\n".join([*said, code]).rstrip(), file=sys.stderr, flush=True)
 
-    def _encoder(self, codec: str) -> Encoder[Encoded]:
-        if codec not in self._videos:
-            from heimdall.render.preview.video import Video
+    def _encoder(self, video: Video) -> Encoder[Encoded]:
+        def send(made: Encoded) -> None:
+            self._server.send(made, video.codec)
 
-            video = Video(codec)
-            video.want_key()
-            self._videos[codec] = (
-                video,
-                Encoder(
-                    f"preview-{codec}",
-                    video,
-                    lambda made: self._server.send(made, codec),
-                    nice=PROMPT,
-                ),
-            )
-        return self._videos[codec][1]
-
-    def _want_key(self, codec: str) -> None:
-        if codec in self._videos:
-            self._videos[codec][0].want_key()
-
-    def _heed_line(self, codec: str, lost: float) -> None:
-        if codec in self._videos:
-            video = self._videos[codec][0]
-            share = video.share * (_WORSE if lost > _LOST else _BETTER)
-            video.share = min(max(share, _LEAST_SHARE), 1.0)
+        return Encoder(f"preview-{video.codec}", video, send, nice=PROMPT)
 
 
 def _code(url: str) -> str:

@@ -18,7 +18,6 @@ from pydantic.dataclasses import dataclass
 
 LONGEST = 512  # bytes of a message from the page
 LONGEST_OFFER = 65536  # of one that offers WebRTC
-NO_TEXT = ""  # stands for a message that is no text
 MOST_NOTCHES = 100.0  # of the wheel, in one message
 MOST_MS = 1e9
 UNKNOWN_LATENCY = 0

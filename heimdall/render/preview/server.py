@@ -89,7 +89,6 @@ class Server:
         self.url = f"{origin}/{self._token}/"
         # What may be printed: a token of somebody's own is theirs to know.
         self.told = self.url if given is None else f"{origin}/${VARIABLE}/"
-        self.private = self.url  # with the token, whoever's it is: for a code that a phone scans
         self.wanted = False
         self.codecs: frozenset[str] = frozenset()  # kinds of video that are wanted
         self._phones: Phones | None = None
@@ -292,8 +291,8 @@ class Server:
                 return
             try:
                 viewer.count_message()
-                if text == protocol.NO_TEXT or len(text) > protocol.LONGEST:
-                    raise protocol.MessageError("the message is no text, or too long")
+                if len(text) > protocol.LONGEST:
+                    raise protocol.MessageError("the message is too long")
                 self._take(viewer, protocol.read(text))
             except protocol.MessageError as error:
                 viewer.refused = True

@@ -23,6 +23,9 @@ TICKS = 90_000  # a second, of RTP's clock for video (RFC 6184 and 7741)
 BITS_A_PIXEL = 0.15  # of a frame; 4 Mbit/s at 720p and 30 fps
 LEAST_RATE, MOST_RATE = 300_000, 8_000_000  # bits a second
 FPS = 30
+_WORSE, _BETTER = 0.7, 1.05  # of the bits, where a line loses some, and where it does not
+_LOST = 0.02  # packets of a hundred: less is of no account
+_LEAST_SHARE = 0.1
 _SECONDS_AHEAD = 0.15  # of the bit rate that one frame may take: what a key frame needs at most
 _LONG = 1_000_000  # frames until a key frame comes unasked
 _OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -54,22 +57,25 @@ class Encoded:
 
 
 class Video:
-    """Encodes frames in order, by one of CODECS. ``want_key`` and ``rate`` are for any thread.
-
-    ``rate``: bits a second; a frame of another size begins a new video.
-    """
+    """Encodes frames in order, by one of CODECS; one of another size begins a new video.
+    ``want_key`` and ``heed_line`` are for any thread."""
 
     def __init__(self, codec: str) -> None:
         self.codec = codec
         self.share = 1.0  # of the bits that pictures of this size should have, as the line allows
         self._context: VideoCodecContext | None = None
         self._key = threading.Event()
-        self._planes = np.empty((0, 0), np.uint8)
+        self._upright = self._planes = np.empty((0, 0), np.uint8)  # kept: new memory costs time
         self._ticks = -1
 
     def want_key(self) -> None:
         """The next frame is to need none before it: somebody joins, or has lost one."""
         self._key.set()
+
+    def heed_line(self, lost: float) -> None:
+        """This share of packets was lost on the way to a page: fewer bits, or more again."""
+        share = self.share * (_WORSE if lost > _LOST else _BETTER)
+        self.share = min(max(share, _LEAST_SHARE), 1.0)
 
     def __call__(self, pixels: np.ndarray, drawn: Drawn) -> Encoded:
         """RGBA uint8 (h, w, 4), bottom row first; odd last rows and columns are left out."""
@@ -119,6 +125,7 @@ class Video:
         """As planes, top row first: (3 h / 2, w)."""
         h, w = pixels.shape[:2]
         if self._planes.shape != (h * 3 // 2, w):
+            self._upright = np.empty((h, w, 4), np.uint8)
             self._planes = np.empty((h * 3 // 2, w), np.uint8)
-        upright = cv2.flip(pixels, 0)  # GL counts rows upwards
-        return cv2.cvtColor(upright, cv2.COLOR_RGBA2YUV_I420, dst=self._planes)
+        cv2.flip(pixels, 0, dst=self._upright)  # GL counts rows upwards
+        return cv2.cvtColor(self._upright, cv2.COLOR_RGBA2YUV_I420, dst=self._planes)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.browser import WAIT_S, Page, browser, installed
+from tests.served import Served
 
 pytestmark = [
     pytest.mark.slow,
@@ -51,7 +48,7 @@ class Mine(App):
 """
 
 
-class Run:
+class Run(Served):
     """``heimdall run --serve`` in a process of its own, and what its app was told."""
 
     def __init__(self, folder: Path) -> None:
@@ -61,26 +58,11 @@ class Run:
         halves = np.zeros((90, 160, 3), np.uint8)
         halves[:, :80, 2] = halves[:, 80:, 0] = 255  # red left, blue right
         cv2.imwrite(str(folder / "halves.png"), halves)
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "heimdall", "run", str(folder / "mine.py")),
-                *("--source", str(folder / "halves.png"), "--serve", "0", "--headless"),
-                *("--device", "onnxruntime", "--overlay", "off", "--json"),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        super().__init__(
+            str(folder / "mine.py"),
+            *("--source", str(folder / "halves.png"), "--serve", "0", "--headless"),
+            *("--device", "onnxruntime", "--overlay", "off", "--json"),
         )
-        assert self.process.stderr is not None
-        self.url = ""
-        said = ""
-        for line in self.process.stderr:
-            said += line
-            if found := re.search(r"http://\S+", line):
-                self.url = found[0]
-                break
-        assert self.url, said
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def told(self, **wanted: Any) -> dict[str, Any]:
         """The first line of the app's log that says this."""

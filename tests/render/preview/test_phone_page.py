@@ -4,11 +4,6 @@ and what befalls a phone befalls it here."""
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
-import threading
 import time
 from pathlib import Path
 
@@ -18,6 +13,7 @@ import pytest
 
 from heimdall.system.certificate import CONFIG
 from tests.browser import WAIT_S, Page, as_phone, browser, installed
+from tests.served import Served
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,34 +34,19 @@ class Mine(App):
 """
 
 
-class Run:
+class Run(Served):
     """``heimdall run --phone`` in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "log"
         self.log.touch()
         (folder / "mine.py").write_text(APP.replace("LOG", repr(str(self.log))))
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "heimdall", "run", str(folder / "mine.py")),
-                *("--phone", "--serve", "0.0.0.0:0", "--device", "onnxruntime"),
-                *("--overlay", "off", "--json"),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, CONFIG: str(folder / "config")},
+        super().__init__(
+            str(folder / "mine.py"),
+            *("--phone", "--serve", "0.0.0.0:0", "--device", "onnxruntime"),
+            *("--overlay", "off", "--json"),
+            env={CONFIG: str(folder / "config")},
         )
-        assert self.process.stderr is not None
-        said = ""
-        for line in self.process.stderr:
-            said += line
-            if re.match(r"https://\S+$", line):
-                break
-        else:
-            raise AssertionError(said)
-        self.url = line.strip()
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
 
 @pytest.fixture(scope="module")

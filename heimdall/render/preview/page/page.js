@@ -95,7 +95,6 @@ async function closed(event) {
     card("The run has ended", "Start it again and open its new address.");
     return;
   }
-  phone.lost();
   if (!phone.flows()) state("lost", "Not connected");
   const reason = event.reason || await refusal();
   if (ended) return;

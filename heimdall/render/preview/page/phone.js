@@ -345,7 +345,6 @@ const phone = (() => {
       if (free) begin();
       else ask(find("title").textContent, "This phone's camera is the source, and its screen shows the run.", "Start");
     },
-    lost() {},
     wake() {
       if (!phone.is) return;
       play();
