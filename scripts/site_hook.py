@@ -58,8 +58,8 @@ def filled(markdown: str) -> str:
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Pictures and controls": (
-        *("source", "fps", "size", "headless", "serve", "full_screen", "overlay", "press"),
-        *("no_inputs", "reload"),
+        *("source", "fps", "size", "headless", "serve", "phone", "certificate", "turn"),
+        *("full_screen", "overlay", "press", "no_inputs", "reload"),
     ),
     "Networks": (
         *("models", "shapes", "slo_ms", "scheduler", "static", "no_offload", "content"),
