@@ -17,7 +17,14 @@ from heimdall.errors import ArgumentError, ConfigError, unknown
 from heimdall.system.classes import is_file
 from heimdall.system.paths import bundled
 from heimdall.system.policy import parse_policy
-from heimdall.vocabulary.enums import ChunkMode, Content, Luminance, Name, OverlayView
+from heimdall.vocabulary.enums import (
+    ChunkMode,
+    Content,
+    Luminance,
+    Name,
+    OverlayView,
+    PhoneView,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +48,7 @@ _NAMES: dict[str, type[Name]] = {
     "overlay": OverlayView,
     "content": Content,
     "luminance": Luminance,
+    "phone": PhoneView,
 }
 
 
@@ -66,7 +74,9 @@ class RunOptions:
     device: str | Engine | None = None  # OpenCL device (part of its name, or number), provider
     headless: bool = False  # draw without a window
     serve: tuple[str, int] | None = None  # host and port of the browser preview; 0: any free port
-    phone: bool = False  # a phone's browser is the screen, and the camera without another source
+    # A phone's browser is the screen, and the camera without another source: "video" (or True), or
+    # "overlay": it shows its own camera, and over it what the app draws.
+    phone: str | bool | None = None
     certificate: Path | None = None  # of its page's HTTPS: a PEM file with the key
     turn: str | None = None  # a relay for phones elsewhere: turn:USER:PASSWORD@HOST:PORT
     frames: int | None = None  # stop after so many frames
@@ -90,8 +100,12 @@ class RunOptions:
     processors: Sequence[str | Engine] | None = None
 
     def __post_init__(self) -> None:
-        if self.source == PHONE:
-            object.__setattr__(self, "phone", True)
+        if isinstance(self.phone, bool) or (self.phone is None and self.source == PHONE):
+            wanted = self.phone is True or self.source == PHONE
+            object.__setattr__(self, "phone", PhoneView.VIDEO if wanted else None)
+        if self.phone == PhoneView.OVERLAY and not self.by_phone:
+            problem = "its own camera is what a phone shows with phone='overlay': leave source out"
+            raise ArgumentError(problem, argument="source", value=str(self.source))
         if self.phone and self.serve is None:
             object.__setattr__(self, "serve", ("0.0.0.0", PHONE_PORT))
         for name in ("certificate", "turn"):
@@ -150,7 +164,7 @@ class RunOptions:
     @property
     def by_phone(self) -> bool:
         """Whether pictures come from the camera of the phone that shows them."""
-        return self.phone and self.source in (None, PHONE)
+        return bool(self.phone) and self.source in (None, PHONE)
 
     @property
     def scripted(self) -> bool:
@@ -173,7 +187,7 @@ class RunArguments(TypedDict, total=False):
     device: str | Engine | None
     headless: bool
     serve: tuple[str, int] | None
-    phone: bool
+    phone: str | bool | None
     certificate: Path | str | None
     turn: str | None
     frames: int | None

@@ -26,7 +26,14 @@ from heimdall.cli.parameters import (
     scheduler_names,
     show,
 )
-from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, OverlayView
+from heimdall.vocabulary.enums import (
+    Admission,
+    ChunkMode,
+    Content,
+    Luminance,
+    OverlayView,
+    PhoneView,
+)
 
 
 @click.command(cls=console.Command)
@@ -82,8 +89,11 @@ from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Luminance, 
     ),
     click.option(
         "--phone",
-        is_flag=True,
-        help="A phone's browser is the screen, and without --source the camera, too.",
+        is_flag=False,
+        flag_value=str(PhoneView.VIDEO),
+        type=click.Choice(PhoneView.values()),
+        help="A phone's browser is the screen, and without --source the camera, too. overlay: it "
+        "shows its camera at once, and what the app draws over it.",
     ),
     click.option(
         "--certificate", type=FILE, help="With --phone: a PEM file with its key, for HTTPS."

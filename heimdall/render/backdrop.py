@@ -10,6 +10,7 @@ llvmpipe alone 2.5 ms.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +19,9 @@ import cv2
 import moderngl
 import numpy as np
 
+from heimdall.render.blending import ERASE, OVER
 from heimdall.render.layout import Extent, Letterbox
-from heimdall.render.plate import MIX, OVER, Copier
+from heimdall.render.plate import Copier
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 from heimdall.render.textures import (
@@ -70,7 +72,8 @@ class Backdrop(ABC):
     @abstractmethod
     def draw_again(self, target: moderngl.Framebuffer, number: int) -> None:
         """Draw the picture over what is there, where mask ``number`` is likely. Blending is on, by
-        ``MIX``."""
+        the
+        surface's ``mix``."""
 
 
 class Sampled(Backdrop):
@@ -98,11 +101,7 @@ class Sampled(Backdrop):
         self._surface.pixels.write(self._texture, self._picture)
 
     def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
-        target.use()
-        target.viewport = target.scissor = (0, 0, *self._surface.size)
-        mask, target.depth_mask = target.depth_mask, False
-        target.clear(*BARS_COLOR)
-        target.depth_mask = mask
+        self._clear(target, (*BARS_COLOR, 0.0))
         if self._texture is None:
             return
         self._surface.ctx.enable_only(moderngl.NOTHING)
@@ -113,17 +112,30 @@ class Sampled(Backdrop):
             self._draw_behind(behind)
         target.viewport = target.scissor = (0, 0, *self._surface.size)
 
+    def _clear(
+        self, target: moderngl.Framebuffer, colour: tuple[float, float, float, float]
+    ) -> None:
+        target.use()
+        target.viewport = target.scissor = (0, 0, *self._surface.size)
+        mask, target.depth_mask = target.depth_mask, False
+        target.clear(color=colour)
+        target.depth_mask = mask
+
     def cut(self, box: Letterbox, part: Extent, masks: Sequence[np.ndarray]) -> None:
         self._cut = (box, part, masks)
 
     def draw_again(self, target: moderngl.Framebuffer, number: int) -> None:
-        if self._texture is None:
-            return
+        if self._texture is not None:
+            self._draw_front(target, number, self._texture)
+
+    def _draw_front(
+        self, target: moderngl.Framebuffer, number: int, picture: moderngl.Texture
+    ) -> None:
         box, part, masks = self._cut
         mask = self._masks.get(masks[number])
         # Only where there is something to hide: the picture is costly to draw twice.
         before, target.scissor = target.scissor, box.gl_part(overlap(part, mask.extent))
-        self._texture.use(0)
+        picture.use(0)
         mask.use(1)
         target.viewport = box.gl_box()
         self._front.render(moderngl.TRIANGLE_STRIP, vertices=4)
@@ -133,12 +145,36 @@ class Sampled(Backdrop):
     def _draw_behind(self, behind: Behind) -> None:
         ctx = self._surface.ctx
         ctx.enable_only(moderngl.BLEND)
-        ctx.blend_func = MIX
+        ctx.blend_func = self._surface.mix
         self._far.get(behind.pixels).use(0)
         self._masks.get(behind.values).use(1)
         self._over.render(moderngl.TRIANGLE_STRIP, vertices=4)
         self._far.trim()
         self._masks.trim()
+
+
+class Clear(Sampled):
+    """Nothing: the picture is behind the frame already, such as a phone's camera's, which the
+    phone shows by itself."""
+
+    def load(self, image: np.ndarray, box: Letterbox) -> None:
+        """It is not drawn."""
+
+    def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
+        self._clear(target, (0.0, 0.0, 0.0, 0.0))
+        if behind is not None:
+            target.viewport = target.scissor = box.gl_box()
+            self._draw_behind(behind)
+            target.viewport = target.scissor = (0, 0, *self._surface.size)
+
+    def draw_again(self, target: moderngl.Framebuffer, number: int) -> None:
+        self._surface.ctx.blend_func = ERASE
+        self._draw_front(target, number, self._nothing)
+        self._surface.ctx.blend_func = self._surface.mix
+
+    @functools.cached_property
+    def _nothing(self) -> moderngl.Texture:
+        return self._surface.pixels.texture((1, 1))
 
 
 class Copied(Backdrop):
@@ -195,7 +231,7 @@ class Copied(Backdrop):
         if width and height and self._picture.size:
             self._surface.ctx.blend_func = OVER
             self._copier.draw(self._fronts[number], place, (x, y))
-            self._surface.ctx.blend_func = MIX
+            self._surface.ctx.blend_func = self._surface.mix
 
     def _show(self, picture: np.ndarray, box: Letterbox) -> None:
         x, y, width, height = box.gl_box()
@@ -232,6 +268,13 @@ class Copied(Backdrop):
         bars = np.array([*(round(255 * level) for level in BARS_COLOR), 255], np.uint8)
         self._pixels[:] = self._surface.pixels.in_order(bars)
         self._box = box
+
+
+def backdrop_for(surface: Surface, programs: Programs) -> Backdrop:
+    """The kind that suits a surface."""
+    if surface.see_through:
+        return Clear(surface, programs)
+    return (Copied if surface.software else Sampled)(surface, programs)
 
 
 def overlap(a: Extent, b: Extent) -> Extent:

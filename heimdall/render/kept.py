@@ -14,10 +14,11 @@ from collections.abc import Sequence
 import moderngl
 import numpy as np
 
+from heimdall.render.blending import OVER, PREMULTIPLYING
 from heimdall.render.content.figure import Solid
 from heimdall.render.content.figures import Figures
 from heimdall.render.layout import Letterbox
-from heimdall.render.plate import MIX, OVER, PREMULTIPLYING, Copier
+from heimdall.render.plate import Copier
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 
@@ -81,7 +82,7 @@ class Kept:
         if self._picture is not None and self._place[2] and self._place[3]:
             self._surface.ctx.blend_func = OVER
             self._copier.draw(self._picture, self._place, self._place[:2], self._scale)
-            self._surface.ctx.blend_func = MIX
+            self._surface.ctx.blend_func = self._surface.mix
 
     def _fitting(self) -> moderngl.Framebuffer:
         """A target as large as the surface, or smaller by the scale."""

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import moderngl
 
+from heimdall.render.blending import OVER
 from heimdall.render.card import HelpCard, ProgressCard, Toast
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.panel import Panel, Status
-from heimdall.render.plate import OVER, Plate, Printer
+from heimdall.render.plate import Plate, Printer
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 from heimdall.render.timeline import Span, Strip, Timeline

@@ -6,20 +6,15 @@ their picture takes 0.26 ms (0.38 by texelFetch).
 
 from __future__ import annotations
 
-from typing import Any
-
 import moderngl
 import numpy as np
 
+from heimdall.render.blending import OVER, PREMULTIPLYING
 from heimdall.render.glyphs import Glyphs
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Quads
 from heimdall.render.sheet import Sheet
 from heimdall.render.surface import Surface
-
-OVER = (moderngl.ONE, moderngl.ONE_MINUS_SRC_ALPHA)  # blending of premultiplied colours
-MIX = (moderngl.SRC_ALPHA, moderngl.ONE_MINUS_SRC_ALPHA)  # of colours with their opacity
-PREMULTIPLYING: Any = (*MIX, *OVER)  # of those, on premultiplied ones
 
 
 class Copier:

@@ -24,7 +24,7 @@ from heimdall.models.face_mesh import CONTOURS
 from heimdall.models.pose import BONES as BONES_17
 from heimdall.models.results import Body, Body3D, Detection, FaceMesh, Hand, Mask
 from heimdall.render import given, landmarks, planes, shapes
-from heimdall.render.backdrop import Behind, Copied, Sampled
+from heimdall.render.backdrop import Behind, backdrop_for
 from heimdall.render.content import placing
 from heimdall.render.content.figure import Figure, Hider, Solid, animation_of, hider
 from heimdall.render.content.figures import Figures
@@ -45,7 +45,6 @@ from heimdall.render.layers import (
     together,
 )
 from heimdall.render.layout import Box, Letterbox
-from heimdall.render.plate import MIX
 from heimdall.render.programs import Programs
 from heimdall.render.shapes import Color, Quads
 from heimdall.render.surface import Surface
@@ -87,7 +86,7 @@ class Scene:
         self._quads = {
             name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "quad")
         }
-        self._backdrop = (Copied if surface.software else Sampled)(surface, self._programs)
+        self._backdrop = backdrop_for(surface, self._programs)
         self._sequence: int | None = None
         self._began_s = perf_counter()
         self.estimates_light = True
@@ -440,7 +439,7 @@ class Scene:
             self._programs[name]["u_surface"] = self._surface.size
         target.scissor = self._box.gl_box()
         self._ctx.enable_only(moderngl.BLEND)
-        self._ctx.blend_func = MIX
+        self._ctx.blend_func = self._surface.mix
         self._draw_layers(layers, target, kept)
         target.scissor = (0, 0, *self._surface.size)
         for cache in (self._masks, self._images, self._figures):

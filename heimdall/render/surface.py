@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import moderngl
 import numpy as np
 
+from heimdall.render.blending import MIX, PREMULTIPLYING
 from heimdall.render.egl import Loader
 from heimdall.render.events import InputEvent
 from heimdall.render.fence import Fence
@@ -36,6 +38,8 @@ class Surface(ABC):
     software: bool  # CPU cores play the GPU
     es: bool  # OpenGL ES 3.0 or later instead of desktop OpenGL 3.3 or later
     refused: Sequence[str] = ()  # what was tried before, and why it is not that
+    # Another's picture is behind the frame, whose colours are premultiplied by their opacity then.
+    see_through: bool = False
     scale: float = 1.0  # framebuffer pixels a point, above 1 on high-density displays
 
     def _start(self, ctx: moderngl.Context, size: tuple[int, int], loader: Loader | None) -> None:
@@ -80,6 +84,11 @@ class Surface(ABC):
         """Forget how far away everything drawn so far is; colours stay."""
         self._depth_only.clear(depth=1.0)
         self.framebuffer.use()
+
+    @property
+    def mix(self) -> Any:
+        """How colours with their opacity are drawn upon what is there: see blending.py."""
+        return PREMULTIPLYING if self.see_through else MIX
 
     @property
     def size(self) -> tuple[int, int]:

@@ -38,6 +38,13 @@ class ChunkMode(Name):
     STATIC_RUNS = "static-runs"  # the same, but a fallback op ends a chunk, and so its gap
 
 
+class PhoneView(Name):
+    """What a phone's browser shows. Default: video."""
+
+    VIDEO = "video"  # finished frames
+    OVERLAY = "overlay"  # its own camera at once, and over it what the app draws
+
+
 class Content(Name):
     """How a changing scene (C of Eq. 4) enters a DNN's utility. Default: aging."""
 

@@ -239,6 +239,15 @@ def test_a_phone_is_screen_and_camera_unless_there_is_another_source(tmp_path):
     assert RunOptions(source="phone").by_phone
     screen = RunOptions(phone=True, source="clip.mp4", serve=("127.0.0.1", 0))
     assert (screen.by_phone, screen.serve) == (False, ("127.0.0.1", 0))
+    assert (alone.phone, RunOptions(phone=False).phone) == ("video", None)
+    assert RunOptions(source="phone", phone="overlay").phone == "overlay"
+
+
+def test_an_overlay_is_over_the_phones_own_camera():
+    with pytest.raises(ConfigError, match="phone"):
+        RunOptions(phone="hologram")
+    with pytest.raises(ConfigError, match="leave source out"):
+        RunOptions(phone="overlay", source="clip.mp4")
 
 
 @pytest.mark.parametrize("name", ["certificate", "turn"])

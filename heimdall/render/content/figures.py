@@ -16,6 +16,7 @@ from typing import Any
 import moderngl
 import numpy as np
 
+from heimdall.render.blending import PREMULTIPLYING
 from heimdall.render.content import images
 from heimdall.render.content.figure import (
     CORNERS,
@@ -36,7 +37,6 @@ from heimdall.render.content.posing import joint_matrices, shaped
 from heimdall.render.content.quality import Quality
 from heimdall.render.content.sending import Picture, Sent, SentPart, rows_of
 from heimdall.render.layout import Letterbox
-from heimdall.render.plate import MIX, PREMULTIPLYING
 from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 from heimdall.render.textures import TextureCache
@@ -149,7 +149,7 @@ class Figures:
             hider(None, place, camera),
             *(Figure(share, where, stance, 1.0) for share in shares),
         )
-        ways = ((MIX, 1.0), (MIX, 0.5), (PREMULTIPLYING, 0.5))  # with their opacity
+        ways = ((surface.mix, 1.0), (surface.mix, 0.5), (PREMULTIPLYING, 0.5))  # with their opacity
         for (blending, fade), solid in product(ways, solids):
             target.use()
             target.viewport = (0, 0, 1, 1)

@@ -24,16 +24,18 @@ _FIGURES_S = 0.5  # between two figures for the page
 @dataclass
 class Screens:
     """What phones have to do with a run: ``pictures`` of the camera (None: the run has another
-    source), ``journeys`` of what they show, and a relay."""
+    source), ``journeys`` of what they show, whether that is an ``overlay``, and a relay."""
 
     pictures: PhonePictures | None
     journeys: Journeys = field(default_factory=Journeys)
+    overlay: bool = False
     turn: Turn | None = None
 
     @property
     def hello(self) -> dict[str, object]:
         """For a page."""
-        return {"camera": self.pictures is not None, "ice": ice_servers(self.turn)}
+        camera, ice = self.pictures is not None, ice_servers(self.turn)
+        return {"camera": camera, "overlay": self.overlay, "ice": ice}
 
 
 class Phones:

@@ -32,11 +32,13 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class PhoneOptions:
     """The page is a phone's screen: ``camera``, its pictures in the same way, the first one dark
-    and of ``size`` (width, height). ``certificate``: a PEM file, else Heimdall's own. ``turn``: a
-    relay, turn:USER:PASSWORD@HOST:PORT."""
+    and of ``size`` (width, height). ``overlay``: it shows its camera itself, and
+    frames are laid over that by their opacity. ``certificate``: a PEM file, else Heimdall's own.
+    ``turn``: a relay, turn:USER:PASSWORD@HOST:PORT."""
 
     camera: bool
     size: tuple[int, int]
+    overlay: bool = False
     certificate: Path | None = None
     turn: str | None = None
 
@@ -163,11 +165,11 @@ class Preview:
             shown = certificate.own(own_names(host))
         if phone.camera:
             self.pictures = PhonePictures(phone.size)
-        self._videos = {codec: Video(codec) for codec in CODECS}
+        self._videos = {codec: Video(codec, phone.overlay) for codec in CODECS}
         turn = parse_turn(phone.turn) if phone.turn is not None else None
         return {
             "certificate": shown,
-            "screens": Screens(self.pictures, self.journeys, turn),
+            "screens": Screens(self.pictures, self.journeys, phone.overlay, turn),
             "want_key": lambda codec: self._videos[codec].want_key(),
             "line": lambda codec, lost: self._videos[codec].heed_line(lost),
         }

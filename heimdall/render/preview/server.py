@@ -38,7 +38,7 @@ _MOST_CONNECTIONS = 32  # a viewer's socket, and what its page loads
 ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
 _CLOSING_S = 1.0  # for a page to answer that its socket is closed
 _HEARTBEAT_S = 15.0
-_SCRIPTS = ("page.js", "touch.js", "phone.js")
+_SCRIPTS = ("page.js", "touch.js", "content.js", "phone.js")
 _FILES = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "

@@ -27,6 +27,8 @@ _WORSE, _BETTER = 0.7, 1.05  # of the bits, where a line loses some, and where i
 _LOST = 0.02  # packets of a hundred: less is of no account
 _LEAST_SHARE = 0.1
 _SECONDS_AHEAD = 0.15  # of the bit rate that one frame may take: what a key frame needs at most
+_GREY = 128  # chroma of no colour
+_LUMA = np.rint(16 + np.arange(256) * 219 / 255).astype(np.uint8)  # BT.601's range
 _LONG = 1_000_000  # frames until a key frame comes unasked
 _OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     H264: (
@@ -46,7 +48,7 @@ _OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 @dataclass(frozen=True)
 class Encoded:
     """A frame of a video. ``data``: of H.264 with start codes; ``ticks``: its time by RTP's
-    clock; ``key``: it needs no frame before it."""
+    clock; ``key``: it needs no frame before it; ``size``: of the frame."""
 
     data: bytes
     ticks: int
@@ -58,14 +60,17 @@ class Encoded:
 
 class Video:
     """Encodes frames in order, by one of CODECS; one of another size begins a new video.
-    ``want_key`` and ``heed_line`` are for any thread."""
+    ``opacity``: below each frame stands its alpha, as grey. ``want_key`` and ``heed_line`` are for
+    any thread."""
 
-    def __init__(self, codec: str) -> None:
-        self.codec = codec
+    def __init__(self, codec: str, opacity: bool = False) -> None:
+        self.codec, self._opacity = codec, opacity
         self.share = 1.0  # of the bits that pictures of this size should have, as the line allows
         self._context: VideoCodecContext | None = None
         self._key = threading.Event()
-        self._upright = self._planes = np.empty((0, 0), np.uint8)  # kept: new memory costs time
+        self._upright = self._planes = self._both = np.empty(
+            (0, 0), np.uint8
+        )  # kept: new memory costs time
         self._ticks = -1
 
     def want_key(self) -> None:
@@ -82,10 +87,10 @@ class Video:
         import av
 
         h, w = (side - side % 2 for side in pixels.shape[:2])
-        context = self._context
-        if context is None or (context.width, context.height) != (w, h):
-            context = self._context = self._open(w, h)
-        rate = self._rate(w, h)
+        context, tall = self._context, 2 * h if self._opacity else h
+        if context is None or (context.width, context.height) != (w, tall):
+            context = self._context = self._open(w, tall)
+        rate = self._rate(w, tall)
         if abs(rate - (context.bit_rate or 0)) > rate / 10:
             context.bit_rate = rate  # x264 follows; libvpx does with the next size
         frame = av.VideoFrame.from_ndarray(self._yuv(pixels[:h, :w]), format="yuv420p")
@@ -122,10 +127,24 @@ class Video:
         return context
 
     def _yuv(self, pixels: np.ndarray) -> np.ndarray:
-        """As planes, top row first: (3 h / 2, w)."""
+        """As planes, top row first: (3 h / 2, w); with opacity (3 h, w)."""
         h, w = pixels.shape[:2]
         if self._planes.shape != (h * 3 // 2, w):
             self._upright = np.empty((h, w, 4), np.uint8)
             self._planes = np.empty((h * 3 // 2, w), np.uint8)
+            self._both = np.full((3 * h, w), _GREY, np.uint8)
         cv2.flip(pixels, 0, dst=self._upright)  # GL counts rows upwards
-        return cv2.cvtColor(self._upright, cv2.COLOR_RGBA2YUV_I420, dst=self._planes)
+        planes = cv2.cvtColor(self._upright, cv2.COLOR_RGBA2YUV_I420, dst=self._planes)
+        return self._over_opacity(planes) if self._opacity else planes
+
+    def _over_opacity(self, planes: np.ndarray) -> np.ndarray:
+        """The planes of a picture twice as high: the alpha, in the range of a luma, is below."""
+        h, w = self._upright.shape[:2]
+        both, quarter = self._both, h * w // 4
+        both[:h] = planes[:h]
+        cv2.LUT(cv2.extractChannel(self._upright, 3), _LUMA, dst=both[h : 2 * h])
+        for number in range(2):  # the colours of what is below stay grey
+            at = (2 * number + 8) * quarter
+            one = planes.reshape(-1)[(4 + number) * quarter :][:quarter]
+            both.reshape(-1)[at : at + quarter] = one
+        return both

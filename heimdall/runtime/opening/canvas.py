@@ -18,6 +18,7 @@ from heimdall.app.options import RunOptions
 from heimdall.capture import Frame
 from heimdall.render import Overlay, Scene, Surface, open_surface
 from heimdall.system import findings, paths
+from heimdall.vocabulary.enums import PhoneView
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +101,8 @@ class Canvas:
         what = hashlib.sha256(_source(type(self.app)))
         size, renderer = self.surface.size, self.surface.renderer
         what.update(f"{type(self.app).__qualname__} {size} {renderer}".encode())
+        if self.surface.see_through:  # it draws no camera picture
+            what.update(b"content")
         return paths.cache_dir() / "renders" / f"{what.hexdigest()[:24]}.json"
 
     def _drawing(self, frame: Frame) -> Callable[[], None]:
@@ -135,6 +138,7 @@ def open_canvas(
         else:
             title = app.title or app.name
             surface = open_surface(size, headless=options.windowless, title=title)
+        surface.see_through = options.phone == PhoneView.OVERLAY
         surface.finish()
     with contextlib.ExitStack() as stack:
         stack.callback(surface.close)

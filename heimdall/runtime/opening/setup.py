@@ -43,7 +43,7 @@ from heimdall.system.began import IMPORTED_S
 from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
 from heimdall.system.workers import Workers
-from heimdall.vocabulary.enums import ChunkMode
+from heimdall.vocabulary.enums import ChunkMode, PhoneView
 
 log = logging.getLogger(__name__)
 
@@ -299,7 +299,8 @@ def _open_preview(app: App, options: RunOptions) -> Preview | None:
     phone = None
     if options.phone:
         size = options.size or app.size
-        phone = PhoneOptions(options.by_phone, size, options.certificate, options.turn)
+        overlay = options.phone == PhoneView.OVERLAY
+        phone = PhoneOptions(options.by_phone, size, overlay, options.certificate, options.turn)
     return Preview(options.serve, app.title or app.name, key_labels(app), phone)
 
 

@@ -55,6 +55,23 @@ def test_a_key_comes_when_it_is_wanted(codec):
 
 
 @pytest.mark.parametrize("codec", CODECS)
+def test_opacity_comes_below_the_colours(codec):
+    pixels = frame(red=200)
+    pixels[..., 3] = np.linspace(0, 255, SIZE[0]).astype(np.uint8)  # from left to right
+    pixels[: SIZE[1] // 2, :, 3] = 255  # of the lower half
+    encoded = Video(codec, opacity=True)(pixels, Drawn(1))
+    assert encoded.size == SIZE
+    picture = shown(decoder(codec), encoded).astype(float)
+    assert picture.shape == (2 * SIZE[1], SIZE[0], 3)
+    above, below = picture[: SIZE[1]], picture[SIZE[1] :]
+    assert abs(above[..., 0].mean() - 200) < 20
+    assert above[:40, :, 2].mean() > 200 > 60 > above[56:, :, 2].mean()
+    assert np.abs(below - below.mean(axis=2, keepdims=True)).max() < 20  # grey
+    assert below[56:].min() > 235
+    assert np.abs(below[10:40].mean(axis=(0, 2)) - pixels[-1, :, 3]).max() < 16
+
+
+@pytest.mark.parametrize("codec", CODECS)
 def test_another_size_begins_anew(codec):
     video = Video(codec)
     video(frame(), Drawn(1))

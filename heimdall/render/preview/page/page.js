@@ -150,12 +150,13 @@ async function show(from, data) {
 // --- pointer ----------------------------------------------------------------------------------
 
 const video = find("video");
-const shown = () => video.hidden ? canvas : video;
+const content = find("content"); // of an overlay: over the camera
+const shown = () => [content, video].find((view) => !view.hidden) || canvas;
 
 function point(place, buttons) {
   if (!hasPicture) return;
   const view = shown(), box = view.getBoundingClientRect();
-  const wide = view.videoWidth || canvas.width, high = view.videoHeight || canvas.height;
+  const wide = view.videoWidth || view.width, high = view.videoHeight || view.height;
   const scale = Math.min(box.width / wide, box.height / high);
   const x = (place.clientX - box.left - box.width / 2) / (scale * wide) + 0.5;
   const y = (place.clientY - box.top - box.height / 2) / (scale * high) + 0.5;
@@ -168,7 +169,7 @@ function scroll(dx, dy) {
   say({type: "scroll", dx: notches(dx), dy: notches(dy)});
 }
 
-for (const view of [canvas, video]) {
+for (const view of [canvas, video, content]) {
   view.addEventListener("pointerdown", (event) => {
     view.focus();
     view.setPointerCapture(event.pointerId); // a drag may leave the picture

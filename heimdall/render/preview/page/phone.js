@@ -12,6 +12,7 @@ const SIZE = 640; // of the camera's picture, its longer side; `?size=1280` asks
 
 const phone = (() => {
   const camera = find("camera");
+  let draw = null; // of an overlay: puts a picture of the video over the camera
   let offered = null; // what the run says of itself: whether it wants our camera, relays
   let peer = null, channel = null, stream = null, drives = false;
   let facing = "environment", triedMs = -Infinity, polite = false;
@@ -72,6 +73,7 @@ const phone = (() => {
     track.contentHint = "motion";
     track.onended = () => { stream = null; if (!document.hidden) begin(); };
     camera.srcObject = stream;
+    camera.hidden = !draw;
     camera.play().catch(() => {});
     const more = await navigator.mediaDevices.enumerateDevices();
     find("turn").hidden = more.filter((each) => each.kind === "videoinput").length < 2;
@@ -173,6 +175,7 @@ const phone = (() => {
       toast(said.why);
       if (stream) stream.getTracks().forEach((track) => track.stop());
       stream = null;
+      camera.hidden = true;
       connectPeer();
     }
   }
@@ -188,11 +191,13 @@ const phone = (() => {
     if (about.rtpTimestamp !== undefined && about.rtpTimestamp === lastRtp) return; // the same again
     lastRtp = about.rtpTimestamp;
     lastFrame = now;
-    if (video.hidden) {
-      video.hidden = false;
+    const view = draw ? content : video;
+    if (draw) draw(video);
+    if (view.hidden) {
+      view.hidden = false;
       canvas.hidden = true;
       hasPicture = true;
-      video.focus();
+      view.focus();
     }
     if (!find("card").hidden) card("");
     state("live", "Connected");
@@ -341,6 +346,11 @@ const phone = (() => {
       document.body.classList.add("phone");
       compare();
       if (!window.RTCPeerConnection) return; // pictures come by the socket
+      if (said.overlay && !draw) draw = CONTENT.drawer(content);
+      if (said.overlay && !draw) {
+        card("No overlay here", "This browser lacks WebGL 2: start the run with --phone instead.");
+        return;
+      }
       const free = !needsAsking() && (!said.camera || stream || await permitted());
       if (free) begin();
       else ask(find("title").textContent, "This phone's camera is the source, and its screen shows the run.", "Start");
