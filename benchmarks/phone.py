@@ -4,7 +4,8 @@ the app's is shown.
 
     python -m benchmarks.phone --size 640x480 --seconds 60 --viewers 0
 
-Both ends are on this machine, whose cores they share; a phone has its own.
+Both ends are on this machine, whose cores they share; a phone has its own. With ``--view overlay``
+no number comes back: how late content is is the run's own figure.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import psutil
 
 from heimdall.app.options import parse_size
 from heimdall.system import paths
+from heimdall.vocabulary.enums import PhoneView
 from tests.browser import Page, as_phone, browser
 from tests.served import Served
 
@@ -84,7 +86,7 @@ phone.stats().then((reports) => {
                    by: each.qualityLimitationReason, encoder: each.encoderImplementation,
                    ms: 1000 * each.totalEncodeTime / each.framesEncoded};
     } else if (each.type === "inbound-rtp") {
-      found.in = {received: each.framesReceived, decoded: each.framesDecoded,
+      found.in = {bytes: each.bytesReceived, received: each.framesReceived, decoded: each.framesDecoded,
                   dropped: each.framesDropped, fps: each.framesPerSecond, pli: each.pliCount,
                   lost: each.packetsLost, freezes: each.freezeCount,
                   buffer_ms: 1000 * each.jitterBufferDelay / each.jitterBufferEmittedCount,
@@ -132,10 +134,12 @@ def _cut(picture: np.ndarray, size: tuple[int, int]) -> np.ndarray:
 class Run(Served):
     """``heimdall run APP --phone`` in a process of its own."""
 
-    def __init__(self, app: str, seconds: float, size: tuple[int, int], trace: Path | None) -> None:
+    def __init__(
+        self, app: str, view: str, seconds: float, size: tuple[int, int], trace: Path | None
+    ) -> None:
         traced = ["--trace", str(trace)] if trace is not None else []
         super().__init__(
-            *(app, "--phone", "--json", "--serve", "0.0.0.0:0"),
+            *(app, "--phone", view, "--json", "--serve", "0.0.0.0:0"),
             *("--size", f"{size[0]}x{size[1]}", "--seconds", str(seconds), *traced),
         )
 
@@ -165,7 +169,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """One run, and what the page saw of its last ``seconds``."""
     clip = numbered(paths.ASSETS / "media" / args.clip, args.size, folder / "camera.mjpeg")
     trace = Path(args.trace) if args.trace else None
-    run = Run(args.app, args.seconds, args.draw or args.size, trace)
+    run = Run(args.app, args.view, args.seconds, args.draw or args.size, trace)
     extra: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         opened = stack.enter_context(browser(folder / "profile", SCREEN, as_phone(clip)))
@@ -195,6 +199,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         del watching
     shown, now, count = ways
     extra["shown"] = count
+    extra["megabytes"] = round(extra["page"]["in"].pop("bytes") / 1e6, 1)
     lately = [(at, way) for at, way in shown if at > now - 1000 * (args.seconds - 2)]
     return {**_figures(lately), **extra, "app": _of_app(summary)}
 
@@ -237,6 +242,7 @@ def main() -> None:
     parser.add_argument("--size", type=parse_size, default=(640, 480), help="of the camera")
     parser.add_argument("--draw", type=parse_size, help="what the app draws; else the camera's")
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--view", choices=PhoneView.values(), default="video")
     parser.add_argument("--viewers", type=int, default=0, help="pages that watch")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--trace", help="a file for the pictures' ways")

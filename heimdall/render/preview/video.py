@@ -33,7 +33,11 @@ _LONG = 1_000_000  # frames until a key frame comes unasked
 _OPTIONS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     H264: (
         "libx264",
-        {"preset": "ultrafast", "tune": "zerolatency", "profile": "baseline", "forced-idr": "1"},
+        {
+            **{"preset": "ultrafast", "tune": "zerolatency", "profile": "baseline"},
+            # Else browsers take pictures of 720 lines and more for BT.709.
+            "x264-params": "colormatrix=smpte170m:colorprim=smpte170m:transfer=smpte170m",
+        },
     ),
     VP8: (
         "libvpx",
