@@ -86,7 +86,8 @@ phone.stats().then((reports) => {
                    by: each.qualityLimitationReason, encoder: each.encoderImplementation,
                    ms: 1000 * each.totalEncodeTime / each.framesEncoded};
     } else if (each.type === "inbound-rtp") {
-      found.in = {bytes: each.bytesReceived, received: each.framesReceived, decoded: each.framesDecoded,
+      found.in = {bytes: each.bytesReceived,
+                  received: each.framesReceived, decoded: each.framesDecoded,
                   dropped: each.framesDropped, fps: each.framesPerSecond, pli: each.pliCount,
                   lost: each.packetsLost, freezes: each.freezeCount,
                   buffer_ms: 1000 * each.jitterBufferDelay / each.jitterBufferEmittedCount,

@@ -148,7 +148,7 @@ def measure(rounds: int, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         stack.enter_context(network())
-        run = Run("shopping", 3600, (640, 480), None)
+        run = Run("shopping", "video", 3600, (640, 480), None)
         stack.callback(run.process.kill)
         own = f"/proc/self/task/{os.getpid()}/ns/net"
         home = os.open(own, os.O_RDONLY)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from heimdall.capture.phone import PhonePictures
 from heimdall.render.events import InputEvent, Key
+from heimdall.render.preview import protocol
 from heimdall.render.preview.address import Address, is_loopback, own_names
 from heimdall.render.preview.encoder import PROMPT, Drawn, Encoder, Jpegs
 from heimdall.render.preview.inbox import Inbox
@@ -23,10 +24,13 @@ from heimdall.system.extras import need
 
 if TYPE_CHECKING:
     from heimdall.analyzer.profiler import Progress
+    from heimdall.render.panel import Status
     from heimdall.render.preview.video import Encoded, Video
     from heimdall.render.surface import Surface
 
 log = logging.getLogger(__name__)
+
+_FIGURES_S = 0.5  # between two figures for the page
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,8 @@ class Preview:
         self._jpegs = Encoder("preview-encoder", Jpegs(), self._server.publish)
         self._encoders = {codec: self._encoder(video) for codec, video in self._videos.items()}
         self._is_phones = phone is not None
+        self._told: Status | None = None
+        self._told_s = 0.0
         if phone is not None:
             self._announce(of_phone["certificate"])
             return
@@ -127,6 +133,13 @@ class Preview:
                 self._jpegs.put(*taken)
             for codec in self._server.codecs:
                 self._encoders[codec].put(*taken)
+
+    def tell(self, status: Status) -> None:
+        """The figures of now, for the page's charts; the same object again is no news."""
+        now_s = time.perf_counter()
+        if status is not self._told and now_s - self._told_s >= _FIGURES_S:
+            self._told, self._told_s = status, now_s
+            self._server.figures(protocol.status(status))
 
     def poll(self) -> list[InputEvent]:
         """What the viewers did since the last call, as a window would tell it."""

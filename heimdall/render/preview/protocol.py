@@ -9,18 +9,23 @@ times are ms by the server's clock then, as the page has worked them out from ``
 from __future__ import annotations
 
 import json
+import math
 import struct
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+
+if TYPE_CHECKING:
+    from heimdall.render.panel import Status
 
 LONGEST = 512  # bytes of a message from the page
 LONGEST_OFFER = 65536  # of one that offers WebRTC
 MOST_NOTCHES = 100.0  # of the wheel, in one message
 MOST_MS = 1e9
 UNKNOWN_LATENCY = 0
+_INTERVALS = 60  # between frames, that a page is told: more than pass between two of its figures
 
 _HEADER = struct.Struct(">IH")
 _BUTTONS = ((1, "left"), (2, "right"), (4, "middle"))  # bits of a browser's `buttons`
@@ -268,6 +273,39 @@ def figures(latency_ms: float | None) -> str:
     """From the camera to the screen of the page."""
     rounded = None if latency_ms is None else round(latency_ms, 1)
     return json.dumps({"type": "figures", "latency": rounded})
+
+
+def status(of: Status) -> str:
+    """How a run fares, for the page's charts: times in ms, rates a second."""
+    dnns = [
+        {
+            "name": each.name,
+            "latency": _short(each.latency_ms),
+            "allowed": _short(each.constraint_ms),
+            "processor": each.processor,
+            "rate": _short(each.rate_hz),
+            "misses": each.misses,
+        }
+        for each in of.dnns
+    ]
+    said = {
+        "type": "status",
+        "fps": _short(of.fps),
+        "target": of.fps_target,
+        "intervals": [_short(each) for each in of.frame_ms[-_INTERVALS:]],
+        "late": of.late_frames,
+        "age": _short(of.picture_age_ms),
+        "gaps": _short(of.gap_utilization, 3),
+        "scheduler": of.scheduler,
+        "device": of.device,
+        "dnns": dnns,
+        "problem": of.message,
+    }
+    return json.dumps(said)
+
+
+def _short(number: float | None, digits: int = 1) -> float | None:
+    return round(number, digits) if number is not None and math.isfinite(number) else None
 
 
 def progress(what: str, share: float) -> str:

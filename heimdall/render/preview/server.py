@@ -38,7 +38,7 @@ _MOST_CONNECTIONS = 32  # a viewer's socket, and what its page loads
 ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
 _CLOSING_S = 1.0  # for a page to answer that its socket is closed
 _HEARTBEAT_S = 15.0
-_SCRIPTS = ("page.js", "touch.js", "content.js", "phone.js")
+_SCRIPTS = ("page.js", "touch.js", "content.js", "figures.js", "save.js", "phone.js")
 _FILES = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -117,6 +117,11 @@ class Server:
     def progress(self, what: str, share: float) -> None:
         """Tell how far loading is."""
         self._call(self._tell, protocol.progress(what, share))
+
+    def figures(self, text: str) -> None:
+        """Tell how the run fares."""
+        if self._viewers:
+            self._call(self._tell_all, text)
 
     @property
     def errors(self) -> list[str]:
@@ -337,8 +342,11 @@ class Server:
 
     def _tell(self, progress: str) -> None:
         self._progress = progress
+        self._tell_all(progress)
+
+    def _tell_all(self, text: str) -> None:
         for socket in self._viewers.values():
-            sending = asyncio.ensure_future(socket.send_str(progress))
+            sending = asyncio.ensure_future(socket.send_str(text))
             sending.add_done_callback(_forgive)
 
     def _note_wishes(self) -> None:

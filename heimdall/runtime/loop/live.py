@@ -318,6 +318,7 @@ class LiveRun(BaseRun):
         self._outputs.frame(start_ns)
         if self._preview:
             self._preview.frame(self._surface, self._frame.captured_ns)
+            self._preview.tell(self._display.latest)
         self._controls.frame(start_ns)
         self._shared_gpu.spans.span(
             Lane.RENDER,

@@ -24,7 +24,7 @@ class Display:
         self._surface, self._overlay = canvas.surface, canvas.overlay
         self._reporter, self._figures = reporter, figures
         self._controls, self._spans = controls, spans
-        self._status = reporter.status(0, "", "")
+        self._status = self.latest = reporter.status(0, "", "")
         self._due_ns = 0
         self._title = ""
 
@@ -42,7 +42,8 @@ class Display:
     def lay_out(self, now_ns: int, reason: str, message: str) -> None:
         """Lay out new words, to be printed."""
         self._status = self._reporter.status(now_ns, reason, message)
-        self._overlay.lay_out(self._current(now_ns))
+        self.latest = self._current(now_ns)
+        self._overlay.lay_out(self.latest)
 
     @property
     def covered(self) -> list[tuple[int, int, int, int]]:

@@ -256,6 +256,49 @@ def test_buttons_are_keys(page, run):
     run.told(key="s", pressed=False)
 
 
+def test_figures_are_charts(page):
+    page.value("find('show-figures').click()")
+    page.wait_for("document.querySelectorAll('#charts figure').length === 1")
+    said = "document.querySelector('#charts span').textContent"
+    page.wait_for(f"/^[0-9.]+ of 30 fps, [0-9]+ late$/.test({said})")
+    page.wait_for("document.querySelector('#charts polyline').points.length > 3")
+    line = page.value(
+        "[...document.querySelector('#charts polyline').points].map(({x, y}) => [x, y])"
+    )
+    assert all(0 <= x <= 240 and 0 <= y <= 36 for x, y in line)
+    assert "Policy " in page.value("find('summary').textContent")
+
+
+def test_a_picture_and_a_video_are_saved(page, tmp_path):
+    page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    page.value("find('figures').hidden = false; find('save-picture').click()")
+    picture = cv2.imread(str(arrived(tmp_path, ".png")))
+    assert picture.shape == (360, 640, 3)
+    assert picture[180, 100, 2] > 200 > 60 > picture[180, 100, 0]  # red at the left
+    page.value("find('save-video').click()")
+    page.wait_for("find('save-video').textContent === 'Stop and save'")
+    time.sleep(1.5)
+    page.value("find('save-video').click()")
+    clip = cv2.VideoCapture(str(arrived(tmp_path, ".mp4", ".webm")))
+    got, frame = clip.read()
+    assert got
+    assert frame.shape == (360, 640, 3)
+    assert frame[180, 540, 0] > 180 > 70 > frame[180, 540, 2]  # blue at the right
+    page.wait_for("find('save-video').textContent === 'Record'")
+    page.value("find('show-figures').click()")
+
+
+def arrived(folder: Path, *endings: str) -> Path:
+    """The download with one of these endings, once it is whole."""
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        for file in folder.iterdir():
+            if file.suffix in endings and file.stat().st_size:
+                return file
+        time.sleep(0.05)
+    raise AssertionError(f"nothing came: {list(folder.iterdir())}")
+
+
 def test_a_lost_connection_comes_back_by_itself(page):
     page.value(
         "window.before = socket;"

@@ -129,7 +129,7 @@ def test_it_fills_a_screen_of_any_size_and_nothing_scrolls(page, size):
         )
         place = box(page, "video")
         assert (place["width"], place["height"]) == size
-        for name in ("end", "show-keys", "fill"):
+        for name in ("end", "show-keys", "show-figures", "fill"):
             button = box(page, name)
             assert button["right"] <= size[0]
             assert button["bottom"] <= size[1]

@@ -83,6 +83,8 @@ function listen(said) {
     else if (!hasPicture) card(said.title, "waiting for the first picture");
   } else if (said.type === "progress" && !hasPicture) {
     if (find("start").hidden) card(find("title").textContent, said.what, said.share);
+  } else if (said.type === "status") {
+    charts.add(said);
   } else {
     phone.hear(said);
   }
@@ -91,6 +93,7 @@ function listen(said) {
 async function closed(event) {
   if (event.code === ENDED) {
     ended = true;
+    document.dispatchEvent(new Event("run-ended"));
     state("lost", "Ended");
     card("The run has ended", "Start it again and open its new address.");
     return;
