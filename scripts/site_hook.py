@@ -59,7 +59,7 @@ def filled(markdown: str) -> str:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Pictures and controls": (
         *("source", "fps", "size", "headless", "serve", "phone", "certificate", "turn"),
-        *("full_screen", "overlay", "press", "no_inputs", "reload"),
+        *("virtual_camera", "full_screen", "overlay", "press", "no_inputs", "reload"),
     ),
     "Networks": (
         *("models", "shapes", "slo_ms", "scheduler", "static", "no_offload", "content"),

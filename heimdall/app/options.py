@@ -83,6 +83,7 @@ class RunOptions:
     seconds: float | None = None  # stop after so much time
     record: Path | None = None  # a video (.mp4)
     screenshot: Path | None = None  # the last frame
+    virtual_camera: str | None = None  # be a camera for video calls: "any", or a device's name
     trace: Path | None = None  # a timeline for Perfetto
     capture: Path | None = None  # keeps the session (.mcap), which may be a source later
     lossless: bool = False  # its pictures
@@ -194,6 +195,7 @@ class RunArguments(TypedDict, total=False):
     seconds: float | None
     record: Path | str | None
     screenshot: Path | str | None
+    virtual_camera: str | None
     trace: Path | str | None
     capture: Path | str | None
     lossless: bool

@@ -42,6 +42,7 @@ class PhonePictures:
         self.taken_ns: int | None = None  # of the last picture that was read
         self.motion: Motion | None = None  # then
         self.overtaken = 0  # pictures that were forgotten for newer ones
+        self.undecoded = 0  # that were left out while decoding was behind
 
     def put(self, taken: Taken) -> None:
         """A picture has come."""

@@ -131,6 +131,13 @@ from heimdall.vocabulary.enums import (
     click.option(
         "--seconds", type=float, metavar="S", help="Stop after S seconds, counted from then, too."
     ),
+    click.option(
+        "--virtual-camera",
+        is_flag=False,
+        flag_value="any",
+        metavar="[DEVICE]",
+        help="Be a camera of this machine, for video calls; DEVICE: which, such as /dev/video9.",
+    ),
     click.option("--record", type=FILE, help="Write a video (.mp4)."),
     click.option("--screenshot", type=FILE, help="Write the last frame (.png)."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),

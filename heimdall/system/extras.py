@@ -12,6 +12,7 @@ from heimdall.errors import ConfigError
 EXTRAS = {
     "serve": ("aiohttp", "the picture in a browser, and serving networks"),
     "phone": ("aiortc", "a phone as camera and screen"),
+    "virtual-camera": ("pyvirtualcam", "the picture as a camera, for video calls"),
     "model3d": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
     "lab": ("matplotlib", "charts of the laboratory"),
     "learn": ("torch", "training early exits"),

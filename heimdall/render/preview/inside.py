@@ -39,7 +39,12 @@ class Prompt(JitterBuffer):
         self._arrived: OrderedDict[int, int] = OrderedDict()
         self._behind = False
         self.waiting = 0
-        self.left_out = 0
+        self.left_out = self._told = 0
+
+    def newly_left_out(self) -> int:
+        """How many were left out since this was asked last."""
+        told, self._told = self._told, self.left_out
+        return self.left_out - told
 
     def add(self, packet: RtpPacket) -> tuple[bool, JitterFrame | None]:
         """See JitterBuffer: whether a key frame is to be asked for, and a whole picture."""

@@ -57,6 +57,7 @@ class Intake:
         while True:
             try:
                 frame = await track.recv()
+                self._pictures.undecoded += self._prompt.newly_left_out()
             except (MediaStreamError, asyncio.CancelledError):
                 return
             if isinstance(frame, VideoFrame):

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heimdall.capture.phone import PhonePictures
+from heimdall.render.encoder import PROMPT, Drawn, Encoder
 from heimdall.render.events import InputEvent, Key
 from heimdall.render.preview import protocol
 from heimdall.render.preview.address import Address, is_loopback, own_names
-from heimdall.render.preview.encoder import PROMPT, Drawn, Encoder, Jpegs
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.journeys import Journey, Journeys
+from heimdall.render.preview.jpegs import Jpegs
 from heimdall.render.recorder import Copies
 from heimdall.system import certificate
 from heimdall.system.extras import need
@@ -103,8 +104,10 @@ class Preview:
         if not self._is_phones:
             return None
         overtaken = sum(encoder.overtaken for encoder in self._encoders.values())
-        unread = self.pictures.overtaken if self.pictures is not None else 0
-        return {**self.journeys.summary, "not_drawn": unread, "not_encoded": overtaken}
+        came = self.pictures
+        unread, undecoded = (came.overtaken, came.undecoded) if came is not None else (0, 0)
+        late = {"not_drawn": unread, "not_encoded": overtaken, "not_decoded": undecoded}
+        return {**self.journeys.summary, **late}
 
     def progress(self, inner: Progress) -> Progress:
         """Progress that the page shows as well. Escape in the page ends the program as Ctrl-C

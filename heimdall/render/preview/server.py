@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from heimdall.render.encoder import NICE, PROMPT
 from heimdall.render.preview import address, protocol
 from heimdall.render.preview.address import Address
 from heimdall.render.preview.door import Door
-from heimdall.render.preview.encoder import NICE, PROMPT, Picture
 from heimdall.render.preview.inbox import Inbox
+from heimdall.render.preview.jpegs import Picture
 from heimdall.render.preview.viewer import STALLED_S, StalledError, Viewer
 from heimdall.system.priority import lower_priority
 from heimdall.system.token import VARIABLE, is_same, read_token

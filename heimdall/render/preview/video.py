@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from heimdall.render.preview.encoder import Drawn
+from heimdall.render.encoder import Drawn
 
 if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext

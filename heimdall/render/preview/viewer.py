@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from heimdall.render.preview import protocol
-from heimdall.render.preview.encoder import Picture
 from heimdall.render.preview.hands import Hands
+from heimdall.render.preview.jpegs import Picture
 
 # One picture is under way at a time: the next one is the newest then. A page that is far away would
 # get few that way, and gets two; not one that is slow, or behind a slow line: those would only see

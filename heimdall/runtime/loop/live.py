@@ -93,7 +93,7 @@ class LiveRun(BaseRun):
         app, options, setup, shared_gpu = self._app, self._options, self._setup, self._shared_gpu
         self._canvas = canvas
         self._surface, self._scene = canvas.surface, canvas.scene
-        self._outputs = Outputs(self._surface, setup.fps, options.record)
+        self._outputs = Outputs(self._surface, setup.fps, options.record, options.virtual_camera)
         self._controls = Controls(app, options, setup, self._surface, self)
         by_hand = setup.source.session.get("scripted") is False  # its user is played instead
         self._script = Script(app, self._callbacks) if scripted and not by_hand else None

@@ -97,7 +97,7 @@ class Session:
             self._options = RunOptions(**given)
         except TypeError as error:  # no such option
             raise ConfigError(f"Session(): {str(error).partition('() ')[2] or error}") from error
-        for name in ("record", "screenshot", "serve", "phone"):
+        for name in ("record", "screenshot", "virtual_camera", "serve", "phone"):
             if not self._draws and given.get(name):
                 raise ConfigError(f"{name} is for pictures, and nothing is drawn: leave it out")
         self._pushed: PushedSource | None = None

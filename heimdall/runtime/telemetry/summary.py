@@ -117,13 +117,15 @@ class ProcessorSummary:
 class PhoneSummary:
     """Pictures of a phone's camera that it was ``shown`` again, drawn upon: how many, and how long
     after they were taken in ms (from motion to photon). ``not_drawn``: newer ones came before they
-    could be; ``not_encoded``: frames of which the same is true."""
+    could be; ``not_encoded``: frames of which the same is true; ``not_decoded``: pictures that were
+    left out while decoding was behind."""
 
     shown: int
     p50_ms: float | None
     p99_ms: float | None
     not_drawn: int
     not_encoded: int
+    not_decoded: int = 0
 
 
 @dataclass(frozen=True)
@@ -204,9 +206,9 @@ class RunSummary:
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
     ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way;
     ``given_up``: what did not work any more at the end, or never did.
-    ``outputs``: of record, screenshot, trace and capture its ``path``, and as ``error`` None, or
-    why it is not what was asked for; of a recording or capture also how many ``frames`` it has, and
-    were ``dropped``.
+    ``outputs``: of record, screenshot, trace, capture and virtual_camera its ``path``, and as
+    ``error`` None, or why it is not what was asked for; of a recording, capture or camera also how
+    many ``frames`` it has, and were ``dropped``.
 
     ``repr`` and ``print`` say the most important of it; ``to_dict`` has everything.
     """

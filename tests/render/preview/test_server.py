@@ -16,10 +16,11 @@ import aiohttp
 import pytest
 
 from heimdall.errors import ConfigError
+from heimdall.render.encoder import Drawn
 from heimdall.render.events import Key, Pointer
 from heimdall.render.preview import viewer
-from heimdall.render.preview.encoder import Drawn, Picture
 from heimdall.render.preview.inbox import Inbox
+from heimdall.render.preview.jpegs import Picture
 from heimdall.render.preview.server import ENDED, MOST_VIEWERS, STALLED, Server
 
 KEY = {"type": "key", "key": "s", "code": "KeyS", "down": True, "mods": []}

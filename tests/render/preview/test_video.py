@@ -6,7 +6,7 @@ import av
 import numpy as np
 import pytest
 
-from heimdall.render.preview.encoder import Drawn
+from heimdall.render.encoder import Drawn
 from heimdall.render.preview.video import CODECS, H264, LEAST_RATE, Video
 
 SIZE = (160, 96)

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from heimdall.render.encoder import Drawn
 from heimdall.render.preview import viewer as module
-from heimdall.render.preview.encoder import Drawn, Picture
+from heimdall.render.preview.jpegs import Picture
 from heimdall.render.preview.protocol import MessageError
 from heimdall.render.preview.viewer import MOST_MESSAGES, StalledError, Viewer
 

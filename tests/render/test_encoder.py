@@ -9,7 +9,8 @@ import time
 import cv2
 import numpy as np
 
-from heimdall.render.preview.encoder import Drawn, Encoder, Jpegs, Picture
+from heimdall.render.encoder import Drawn, Encoder
+from heimdall.render.preview.jpegs import Jpegs, Picture
 
 
 def frame(red: int = 0, size: tuple[int, int] = (64, 48)) -> np.ndarray:
@@ -76,7 +77,7 @@ def test_a_frame_that_cannot_be_encoded_is_told_once_and_others_go_on():
     assert pictures.get(timeout=60).drawn == Drawn(1)
     encoder.close()
     assert len(encoder.errors) == 1
-    assert "a frame of the preview was lost" in encoder.errors[0]
+    assert "preview-encoder: a frame was lost" in encoder.errors[0]
 
 
 def test_its_thread_ends():
