@@ -1,10 +1,10 @@
-"""What it takes to send content with its opacity, in several ways: a couch that moves before a still
-camera, a card, and the panel's place, 300 frames.
+"""What it takes to send content with its opacity, in several ways: 300 frames of a couch that moves,
+and of a card beside it.
 
     python -m benchmarks.content_ways --size 640x480
 
-`H264`, `VP8`: colours above, opacity below, in one video. `WebP`, `PNG`: the part of each frame that
-has content, for itself.
+`H264`, `VP8`: colours above, opacity below, in one video. `WebP`, `PNG`: the part of each frame
+that has content, for itself.
 """
 
 from __future__ import annotations
