@@ -16,7 +16,8 @@ import cv2
 import numpy as np
 
 from heimdall import DNN, App, FaceMesh, Key, Mask, Scene
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 
 # In assets/content, by scripts/heads.py: heads, and what a dandy wears on his own.
 CHARACTERS = ("fox.glb", "panda.glb", "cat.glb", "robot.glb", "smiley.glb", "dandy.glb")

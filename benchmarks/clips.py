@@ -15,7 +15,8 @@ import numpy as np
 from benchmarks import colmap
 from benchmarks.rooms import FPS, FRAMES, Room, TruePlane, rendered
 from benchmarks.trajectory import Flat
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,8 @@ import numpy as np
 
 from benchmarks.rooms import FPS, Room, rendered
 from benchmarks.trajectory import judged
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 
 EVERY = 8  # frames
 OVERLAP = 12  # pictures that each one is matched with, and then at doubling distances

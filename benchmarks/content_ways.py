@@ -1,5 +1,5 @@
-"""What it takes to send content with its opacity, in several ways: 300 frames of a couch that moves,
-and of a card beside it.
+"""What it takes to send content with its opacity, in several ways: 300 frames of a couch that
+moves, and of a card beside it.
 
     python -m benchmarks.content_ways --size 640x480
 

@@ -14,7 +14,8 @@ import numpy as np
 
 from benchmarks.rooms import Board, Room, board, sides_of
 from benchmarks.wood import table
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.system.paths import ASSETS
 
 CLIP = ASSETS / "media" / "room.mp4"

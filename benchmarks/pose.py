@@ -25,7 +25,7 @@ import cv2
 import numpy as np
 
 from benchmarks.rendered import DICTIONARY, FPS, Course, Rendered, Shot
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.system.cpu import cpu_name
 from heimdall.tracking.pose import ImageTarget, Marker, PoseTracker, Tracking, Views
 from heimdall.tracking.pose.solve import apart

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 
 SIZE = (1280, 720)
 FPS = 30.0

@@ -20,7 +20,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.system.paths import ASSETS
 
 VARIANTS = ("hand", "fast", "covered", "people")

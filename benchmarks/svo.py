@@ -20,7 +20,7 @@ from benchmarks.clips import Clip
 from benchmarks.rooms import FPS
 from benchmarks.trajectory import Quality, judged
 from benchmarks.world import arguments, clips
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 
 
 def followed(clip: Clip) -> tuple[dict[int, Pose], list[float]]:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 
 FALSE_SHARE, FALSE_DEGREES = 0.05, 5.0  # of the scene's depth; beyond either, a pose is false
 SAME_DEGREES, SAME_SHARE = 10.0, 0.1  # a plane farther off is another plane

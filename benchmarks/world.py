@@ -38,11 +38,11 @@ import numpy as np
 from benchmarks.clips import FOLDERS, Clip, film, room
 from benchmarks.rooms import FPS, FRAMES, MORE, PLANES, VARIANTS
 from benchmarks.trajectory import Flat, PlaneOff, Quality, judged, planes_judged
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
-from heimdall.tracking.world.layout import Locator
 from heimdall.tracking.world.lengths import Length
+from heimdall.tracking.world.locator import Locator
 
 MOVED = 0.05  # of the scene's depth: so far from where it began a camera is to have a pose
 COLUMNS = ("clip", "first", "tracked", "ATE", "worst", "mm", "turn", "worst", "drift", "false",

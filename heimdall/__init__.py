@@ -36,7 +36,18 @@ from heimdall.system import began as _began  # noqa: F401  # the first import: i
 
 if TYPE_CHECKING:
     from heimdall.app import DNN, App, Feed, RunOptions
-    from heimdall.capture import SOURCES, Camera, Frame, Motion, Pose, Reader, Source, open_source
+    from heimdall.capture import (
+        SOURCES,
+        Camera,
+        DevicePlane,
+        DevicePose,
+        Frame,
+        Motion,
+        Pose,
+        Reader,
+        Source,
+        open_source,
+    )
     from heimdall.engine import ENGINES, Engine
     from heimdall.errors import (
         AppError,
@@ -93,7 +104,8 @@ __version__ = "0.2.0"
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {
     "heimdall.app": "App DNN Feed RunOptions",
-    "heimdall.capture": "SOURCES Camera Frame Motion Pose Reader Source open_source",
+    "heimdall.capture": "SOURCES Camera DevicePlane DevicePose Frame Motion Pose Reader Source "
+    "open_source",
     "heimdall.engine": "ENGINES Engine",
     "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
     "RequestError",
@@ -128,6 +140,8 @@ __all__ = [
     "ConfigError",
     "Detection",
     "DeviceError",
+    "DevicePlane",
+    "DevicePose",
     "Embedding",
     "Engine",
     "FaceMesh",

@@ -20,7 +20,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from benchmarks.wood import TABLE_M, table
 from heimdall.capture.camera_files import write_camera
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.system.paths import ASSETS
 
 MEDIA = ASSETS / "media"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall import Anchor, App, Scene, World
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.render.content.placing import about_y
 from heimdall.tracking.world import WorldAnchor
 

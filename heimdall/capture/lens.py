@@ -14,54 +14,11 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
+from heimdall.capture.device_pose import DevicePose
+from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 
 GUESSED_DEGREES = 60.0  # across a picture of 4:3, if not calibrated: webcams have 55-70
-
-
-@dataclass(frozen=True, eq=False)
-class Pose:
-    """A rigid movement from the world to the camera: ``rotation`` (3, 3), ``translation`` (3,) in
-    metres, float64; a point of the world is at ``rotation @ point + translation`` before the
-    camera."""
-
-    rotation: np.ndarray
-    translation: np.ndarray
-
-    @classmethod
-    def of(cls, rotation_vector: np.ndarray, translation: np.ndarray) -> Pose:
-        """From a Rodrigues vector (3,), radians, and metres (3,), as ``cv2.solvePnP`` gives."""
-        turned, _ = cv2.Rodrigues(np.asarray(rotation_vector, np.float64).reshape(3, 1))
-        return cls(turned, np.array(translation, np.float64).reshape(3))
-
-    @property
-    def rotation_vector(self) -> np.ndarray:
-        """The rotation as Rodrigues has it: its axis, as long as the angle in radians; (3,)."""
-        return np.asarray(cv2.Rodrigues(self.rotation)[0]).reshape(3)
-
-    @property
-    def position(self) -> np.ndarray:
-        """Where the camera stands in the world, metres; (3,)."""
-        return np.asarray(-self.rotation.T @ self.translation)
-
-    @property
-    def inverse(self) -> Pose:
-        """From the camera to the world."""
-        return Pose(self.rotation.T, self.position)
-
-    def to_camera(self, points: np.ndarray) -> np.ndarray:
-        """Points of the world (..., 3) as the camera has them."""
-        moved: np.ndarray = np.asarray(points, np.float64) @ self.rotation.T + self.translation
-        return moved
-
-    def to_world(self, points: np.ndarray) -> np.ndarray:
-        """Points before the camera (..., 3) in the world."""
-        return np.asarray((np.asarray(points, np.float64) - self.translation) @ self.rotation)
-
-    def after(self, first: Pose) -> Pose:
-        """``first``, then this: where ``first`` leads from another world to this one's."""
-        moved = self.rotation @ first.translation + self.translation
-        return Pose(self.rotation @ first.rotation, moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +63,8 @@ def _three(given: object) -> np.ndarray | None:
 class Camera:
     """Intrinsics of a picture ``width`` x ``height``: focal lengths and centre in pixels, and
     OpenCV's ``distortion`` (k1, k2, p1, p2, k3); with the ``pose``, where that is known.
-    ``guessed``: it was not calibrated. ``motion``: what its sensors say; None: nothing."""
+    ``guessed``: it was not calibrated. ``motion``: what its sensors say; None: nothing.
+    ``device``: what a device that tracks itself says of the picture; None: it does not."""
 
     width: int
     height: int
@@ -118,6 +76,7 @@ class Camera:
     pose: Pose | None = None
     guessed: bool = False
     motion: Motion | None = None
+    device: DevicePose | None = None
 
     @classmethod
     def guess(cls, width: int, height: int) -> Camera:

@@ -15,12 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from heimdall.capture.device_pose import DevicePlane, DevicePose
 from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 
 PICTURES = "/camera/image"
 CAMERAS = "/camera/calibration"
 MOTION = "/camera/motion"  # JSON, before the picture that it is of
+DEVICE = "/camera/device"  # JSON, the same of what a device says that tracks itself
 RUN = "/heimdall/run"  # once, first: the app, and what the coordinator was made of
 DECISIONS = "/heimdall/decisions"
 RESULTS = "/heimdall/results"
@@ -113,6 +116,40 @@ def motion_data(motion: Motion) -> dict[str, Any]:
 def read_motion(data: Mapping[str, Any]) -> Motion:
     """What sensors said. Raises ConfigError where that makes no sense."""
     return Motion(data.get("down"), data.get("acceleration"))  # type: ignore[arg-type] # it looks
+
+
+def device_data(said: DevicePose) -> dict[str, Any]:
+    """What a device says of where it is, as JSON data."""
+    planes = [
+        {
+            **_pose_data(each.pose),
+            "id": each.id,
+            "kind": each.kind,
+            "outline": np.asarray(each.outline).tolist(),
+        }
+        for each in said.planes
+    ]
+    return {"pose": _pose_data(said.pose) if said.pose is not None else None, "planes": planes}
+
+
+def read_device(data: Mapping[str, Any]) -> DevicePose:
+    """What a device said of where it is. Raises ConfigError where that makes no sense."""
+    try:
+        planes = [
+            DevicePlane(each["id"], _read_pose(each), each["outline"], each["kind"])
+            for each in data["planes"]
+        ]
+        return DevicePose(_read_pose(data["pose"]) if data["pose"] is not None else None, planes)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"a device's pose of the capture lacks {error}") from error
+
+
+def _pose_data(pose: Pose) -> dict[str, Any]:
+    return {"rotation": pose.rotation.tolist(), "translation": pose.translation.tolist()}
+
+
+def _read_pose(data: Mapping[str, Any]) -> Pose:
+    return Pose(data["rotation"], data["translation"])
 
 
 def schema_bytes(name: str) -> bytes:

@@ -18,6 +18,7 @@ import cv2
 import numpy as np
 
 from heimdall.capture import mcap_messages as messages
+from heimdall.capture.device_pose import DevicePose
 from heimdall.capture.lens import Camera, Motion
 from heimdall.errors import ConfigError, DeviceError
 
@@ -178,6 +179,7 @@ def _pictures(path: Path) -> Generator[_Picture]:
     topic: str | None = None
     camera: Camera | None = None
     motion: Motion | None = None
+    device: DevicePose | None = None
     inputs: list[dict[str, Any]] = []
     last: _Picture | None = None
     for message in read_messages(path):
@@ -185,13 +187,15 @@ def _pictures(path: Path) -> Generator[_Picture]:
             topic = message.topic  # the first camera, of several
             if last is not None:
                 yield last
-            by = camera.sensing(motion) if camera is not None else None
+            by = replace(camera, motion=motion, device=device) if camera is not None else None
             last = _Picture(messages.read_image(message.data), by, tuple(inputs))
-            inputs, motion = [], None
+            inputs, motion, device = [], None, None
         elif message.schema == messages.CAMERA_SCHEMA:
             camera = messages.read_camera(message.data)
         elif message.topic == messages.MOTION:
             motion = messages.read_motion(as_json(message))
+        elif message.topic == messages.DEVICE:
+            device = messages.read_device(as_json(message))
         elif message.topic == messages.INPUTS:
             inputs.append(as_json(message))
     if last is not None:  # what was done after it has no other picture to come with

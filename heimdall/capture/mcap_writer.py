@@ -39,6 +39,7 @@ _JSON = (
     messages.RESULTS,
     messages.INPUTS,
     messages.MOTION,
+    messages.DEVICE,
 )
 
 
@@ -145,13 +146,17 @@ class McapWriter:
         if not ok:
             raise DeviceError(f"frame {frame.sequence} cannot be encoded")
         at_ns = self.since_1970(frame.captured_ns)
-        camera, motion = replace(frame.camera, pose=None, motion=None), frame.camera.motion
+        plain = replace(frame.camera, pose=None, motion=None, device=None)
+        camera, motion, device = plain, frame.camera.motion, frame.camera.device
         if camera != self._camera:
             self._camera = camera
             self._add(messages.CAMERAS, at_ns, messages.camera_message(at_ns, camera))
         if motion is not None:
             said = json.dumps(messages.motion_data(motion)).encode()
             self._add(messages.MOTION, at_ns, said)
+        if device is not None:
+            said = json.dumps(messages.device_data(device)).encode()
+            self._add(messages.DEVICE, at_ns, said)
         form = "png" if self._suffix == ".png" else "jpeg"
         self._add(messages.PICTURES, at_ns, messages.image_message(at_ns, data.tobytes(), form))
         self.written += 1

@@ -12,7 +12,8 @@ from functools import cache
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.system import paths
 
 FILE = "canonical_face.obj"  # in assets/models; centimetres

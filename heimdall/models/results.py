@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.models.gestures import gesture
 from heimdall.models.head import head_pose
 

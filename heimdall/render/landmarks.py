@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.render import planes, shapes, wires
 from heimdall.render.content.floor import in_world, outline_of
 from heimdall.render.layout import Letterbox

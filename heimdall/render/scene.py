@@ -17,7 +17,8 @@ import cv2
 import moderngl
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError, ConfigError, unknown
 from heimdall.models.body import BONES as BONES_33
 from heimdall.models.face_mesh import CONTOURS

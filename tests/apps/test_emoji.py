@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from apps.emoji import CHARACTERS, expression
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.models.head import canonical_face
 from heimdall.models.results import FaceMesh, Mask, Picture
 

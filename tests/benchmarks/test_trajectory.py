@@ -18,7 +18,7 @@ from benchmarks.trajectory import (
     planes_judged,
     share_tracked,
 )
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 
 TURN = cv2.Rodrigues(np.array([0.3, -1.1, 0.4]))[0]
 ELSEWHERE = Similarity(0.37, TURN, np.array([4.0, 1.0, 2.0]))

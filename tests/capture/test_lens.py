@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 
 LENS = Camera(1280, 720, 910, 905, 646.5, 352.25, (0.08, -0.12, 0.001, -0.0007, 0.01))
 vectors = st.tuples(*[st.floats(-1.5, 1.5)] * 3).map(np.array)

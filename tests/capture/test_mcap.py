@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heimdall.capture import Frame, open_source
+from heimdall.capture import DevicePlane, DevicePose, Frame, Pose, open_source
 from heimdall.capture import mcap_messages as messages
 from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.mcap_reader import McapReader, as_json, read_messages
@@ -70,6 +70,29 @@ def test_what_sensors_said_of_a_picture_comes_with_it_again(tmp_path):
                 assert (reader.camera.motion.acceleration is None) == (each.acceleration is None)
                 if each.acceleration is not None:
                     assert reader.camera.motion.acceleration == pytest.approx(each.acceleration)
+
+
+def test_what_a_device_said_of_a_picture_comes_with_it_again(tmp_path):
+    writer, began_ns = McapWriter(tmp_path / "a.mcap", lossless=True), time.perf_counter_ns()
+    pose = Pose.of(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
+    plane = DevicePlane(7, pose, [[0, 0], [1, 0], [1, 2]], "vertical")
+    said = [DevicePose(pose, [plane]), None, DevicePose(None)]
+    for number, each in enumerate(said):
+        camera = replace(CAMERA, device=each)
+        writer.frame(Frame(picture(number), number, began_ns + number * MS, camera))
+    writer.close()
+    with closing(McapReader(tmp_path / "a.mcap")) as reader:
+        found = []
+        while reader.read() is not None:
+            found.append(reader.camera.device)
+    assert found[1] is None
+    assert (found[2].pose, found[2].planes) == (None, ())
+    assert found[0].pose.rotation == pytest.approx(pose.rotation)
+    assert found[0].pose.translation == pytest.approx(pose.translation)
+    (again,) = found[0].planes
+    assert (again.id, again.kind) == (7, "vertical")
+    assert again.outline == pytest.approx(plane.outline)
+    assert again.pose.translation == pytest.approx(plane.pose.translation)
 
 
 def played(path: Path) -> list[np.ndarray]:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from benchmarks.rendered import Course, Rendered
 from heimdall.capture.camera_files import write_camera
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.cli import main
 from heimdall.lab.cli.schemas import json_schema
 from heimdall.tracking.pose.solve import apart

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.render import Scene
 from heimdall.render.landmarks import MOST_POINTS, SIDE, rows
 from heimdall.render.layout import Letterbox

@@ -11,7 +11,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError, unknown
 from heimdall.render.content.floor import outline_of
 from heimdall.render.content.light import Light

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.render.content.placing import about_y
 from heimdall.tracking.world.places import Plane
 

@@ -11,7 +11,8 @@ from typing import Any
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError, HeimdallError
 from heimdall.render.content.model import Model
 from heimdall.render.opening import open_surface

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError
 from heimdall.render.content.model import Model
 from heimdall.render.layout import Letterbox

@@ -11,7 +11,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.flow import followed
 from heimdall.tracking.pose.finding import FLOW_LEVELS, FLOW_STEPS, FLOW_WINDOW, halved
 from heimdall.tracking.pose.solve import refine, to_plane

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.flow import followed
 from heimdall.tracking.pose.features import described, matched
 from heimdall.tracking.pose.solve import planar

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.solve import refine, reprojected
 
 LEAST_POINTS = 12

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.adrift import Adrift
 from heimdall.tracking.pose.finding import Finder
 from heimdall.tracking.pose.solve import apart

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.flow import followed
 
 SIDE_PX = 420  # of what is compared, at most: a target that fills the picture needs no more

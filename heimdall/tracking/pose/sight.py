@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.reference import SIDE_PX, Seen, register
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.targets import Prepared

@@ -12,7 +12,7 @@ import math
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 
 LEAST_HZ = 1.2  # cut-off of what stands still
 RISE = 250.0  # hertz that it rises, for each radian a second

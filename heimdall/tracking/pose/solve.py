@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 
 STEPS = 9
 SETTLED = 1e-5  # radians and metres, 0.01 pixels: a step that changes nothing any more

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.finding import Finder
 from heimdall.tracking.pose.focal import Focal, zoomed
 from heimdall.tracking.pose.recovery import FOLLOWED_SHARE, Recovery

@@ -17,7 +17,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 from heimdall.system import paths
 from heimdall.tracking.pose.features import matched

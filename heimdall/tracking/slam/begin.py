@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.follow import corners, follow
 from heimdall.tracking.slam.model import Keyframe
 from heimdall.tracking.slam.picture import Picture

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any
 
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.clips import poses
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import flat
 from heimdall.tracking.slam.flat import Cloud, Flat
 

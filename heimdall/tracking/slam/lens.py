@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.solve import reprojected
 
 ALIKE = 0.15  # points near one another err together: they count as so many

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.features import matched
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.views import agreed

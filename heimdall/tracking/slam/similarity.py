@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.adjust import crossed, exponential
 
 SETTLED = 1e-4  # a step that changes no more than that is the last

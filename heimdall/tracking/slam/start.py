@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.depths import Looks, Models, errors, fit
 from heimdall.tracking.slam.hypotheses import best, certain
 from heimdall.tracking.slam.twoviews import Relative, flat, moved, placed, relative

@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
 from heimdall.tracking.slam import vague

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.model import KNOWN, Map
 from heimdall.tracking.slam.triangulate import inverse_depths
 

@@ -13,7 +13,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.model import POINTS, Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.picture import Picture

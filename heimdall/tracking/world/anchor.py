@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.patch import Anchor
 from heimdall.tracking.world.places import NEAREST_M
 

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose import PoseTracker
 from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
-from heimdall.tracking.world.layout import BY_ROOM, BY_TARGET, BY_VIEWS, Located, Locator
+from heimdall.tracking.world.layout import BY_ROOM, BY_TARGET, BY_VIEWS, Located
+from heimdall.tracking.world.locator import Locator
 from heimdall.tracking.world.setting import IN_PLACE
 from heimdall.tracking.world.thread import Following
 from heimdall.tracking.world.tie import Tie

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose import PoseTracker
 from heimdall.tracking.pose.clips import poses
 from heimdall.tracking.pose.tracker import LOST
@@ -16,7 +17,8 @@ from heimdall.tracking.slam.clips import plane_row
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 from heimdall.tracking.world.carried import Carried
-from heimdall.tracking.world.layout import Located, Locator
+from heimdall.tracking.world.layout import Located
+from heimdall.tracking.world.locator import Locator
 
 
 class _InMetres:

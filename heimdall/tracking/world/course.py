@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose import Tracking
 
 KEPT = 32  # frames

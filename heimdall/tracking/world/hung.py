@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.found import FoundPlane
 from heimdall.tracking.slam.model import nearer
 from heimdall.tracking.world.layout import Layout

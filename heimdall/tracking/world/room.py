@@ -9,7 +9,8 @@ from weakref import WeakSet
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError
 from heimdall.tracking.slam.found import HORIZONTAL, FoundPlane, changed
 from heimdall.tracking.world import level, surface
@@ -19,6 +20,7 @@ from heimdall.tracking.world.lengths import SHOWS, Length, Lengths
 from heimdall.tracking.world.places import NEAREST_M, Hit, Plane, nearest, on_target, standing
 from heimdall.tracking.world.room_file import RoomMap
 from heimdall.tracking.world.setting import (
+    DEVICE,
     GUESS,
     HEIGHT,
     SENSORS,
@@ -201,8 +203,8 @@ class Room:
     @property
     def kept(self) -> RoomMap | None:
         """What a later run goes on with; None before there is a map."""
-        if self._layout is None or self._setting is None:
-            return None
+        if self._layout is None or self._setting is None or self.scale_source == DEVICE:
+            return None  # a device's map is its own
         return RoomMap(self._layout.map, self._setting)
 
     @property

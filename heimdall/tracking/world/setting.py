@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.found import FoundPlane
 
 TARGET, HEIGHT, USER, GUESS, THING = "marker", "camera height", "user", "guess", "thing"
-SENSORS = "sensors"
+SENSORS, DEVICE = "sensors", "device"
 
-SOURCES = (TARGET, HEIGHT, USER, GUESS, THING, SENSORS)  # what says the metres
+SOURCES = (TARGET, HEIGHT, USER, GUESS, THING, SENSORS, DEVICE)  # what says the metres
 
 
 @dataclass(frozen=True, eq=False)

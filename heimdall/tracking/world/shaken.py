@@ -14,7 +14,7 @@ from collections import deque
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.world.lengths import Length
 
 STRETCH_S = 2.5

@@ -10,7 +10,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose import ImageTarget, PoseTracker, Views
 
 HEIGHT_M = 0.5  # of a webcam or a phone above a table

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import HeimdallError
 from heimdall.system.faults import say
 from heimdall.system.priority import lower_priority

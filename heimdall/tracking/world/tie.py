@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.solve import apart
 from heimdall.tracking.slam.model import away, nearer
 from heimdall.tracking.world.layout import Layout

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Motion, Pose
+from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError, ConfigError, HeimdallError
 from heimdall.tracking.pose import Board, ImageTarget, Marker, PoseTracker, Views
 from heimdall.tracking.pose.targets import Target
@@ -29,13 +30,8 @@ from heimdall.tracking.world import room_file, surface
 from heimdall.tracking.world.anchor import WorldAnchor
 from heimdall.tracking.world.carried import Carried, targets_of
 from heimdall.tracking.world.course import CameraState
-from heimdall.tracking.world.layout import (
-    INITIALIZING,
-    Located,
-    Locator,
-    RoomFollowing,
-    room_tracker,
-)
+from heimdall.tracking.world.layout import Located
+from heimdall.tracking.world.locator import INITIALIZING, Locator, RoomFollowing, room_tracker
 from heimdall.tracking.world.places import Hit, Plane, nearest, on_target
 from heimdall.tracking.world.room import Room
 from heimdall.tracking.world.room_file import RoomMap
@@ -153,7 +149,7 @@ class World:
     @property
     def scale_source(self) -> str:
         """What says the metres: ``marker`` (any target), ``camera height``, ``user``, ``thing``,
-        ``sensors``; ``guess``."""
+        ``sensors``, ``device`` (one that tracks itself); ``guess``."""
         if self._room is not None:
             return self._room.scale_source
         return TARGET if self.targets else GUESS

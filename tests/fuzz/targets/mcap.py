@@ -16,8 +16,10 @@ import numpy as np
 from mcap.writer import CompressionType, Writer
 
 from heimdall.capture import mcap_messages as messages
+from heimdall.capture.device_pose import DevicePlane, DevicePose
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import McapReader
+from heimdall.capture.pose import Pose
 from heimdall.coordinator.replay import replay
 from heimdall.errors import HeimdallError
 from heimdall.lab.simulator.simulate import Experiment, prepare_any
@@ -28,6 +30,7 @@ from tests.fuzz.damage import WORDS, in_bytes, in_json, pick
 from tests.fuzz.target import FindingError, Target
 
 PICTURES, RECORDS = 5, 12  # decisions with each picture
+_STILL = Pose(np.eye(3), np.zeros(3))
 _BEGAN_NS = 1_700_000_000_000_000_000
 _TIMES = (0, 1, -1, 1 << 62, (1 << 64) - 1, 5_000_000_000)
 
@@ -112,6 +115,9 @@ def _session() -> tuple[Entry, ...]:
         picture = messages.image_message(_BEGAN_NS + at_ns, jpeg, "jpeg")
         down = json.dumps({"down": [0.1 * number, 1.0, 0.2]}).encode()
         entries.append(Entry(messages.MOTION, "heimdallMotion", at_ns, down))
+        plane = DevicePlane(number, _STILL, [[0, 0], [1, 0], [0, 1]], "horizontal")
+        device = json.dumps(messages.device_data(DevicePose(_STILL, [plane]))).encode()
+        entries.append(Entry(messages.DEVICE, "heimdallDevice", at_ns, device))
         entries.append(Entry(messages.PICTURES, messages.IMAGE_SCHEMA, at_ns, picture))
         result: dict[str, Any] = {
             "dnn": "hands",

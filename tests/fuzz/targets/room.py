@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import Keyframe, Map

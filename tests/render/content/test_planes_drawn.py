@@ -7,7 +7,8 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.errors import AppError
 from heimdall.render import Scene
 from heimdall.tracking import Plane

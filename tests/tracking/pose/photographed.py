@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 
 from benchmarks.rendered import painted, printed, scenery
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose import ImageTarget, Marker
 from heimdall.tracking.pose.calibration import ChessBoard
 from heimdall.tracking.pose.paper import DPI, board_page

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.solve import apart, flipped, planar, refine
 
 CAMERA = Camera(640, 480, 600, 602, 321, 238, (0.05, -0.1, 0.001, 0.001, 0.0))

@@ -13,7 +13,8 @@ import cv2
 import numpy as np
 
 from benchmarks.trajectory import Similarity, degrees_between
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import Map
 from heimdall.tracking.slam.tracker import RoomTracker

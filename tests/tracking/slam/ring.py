@@ -6,7 +6,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam.follow import corners
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.model import UNKNOWN, Keyframe, Map, NewKeyframe

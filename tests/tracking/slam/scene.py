@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import cv2
 import numpy as np
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 
 SIZE = 480, 360
 CAMERA = Camera(*SIZE, 400.0, 400.0, 239.5, 179.5)

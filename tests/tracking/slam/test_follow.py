@@ -6,7 +6,8 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.patch import moved
 from heimdall.tracking.slam.follow import corners, follow
 from heimdall.tracking.slam.model import Keyframe

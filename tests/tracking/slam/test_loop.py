@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import mapper as mapping
 from heimdall.tracking.slam.loop import IN_A_ROW, Loops
 from heimdall.tracking.slam.mapper import Mapper

@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.trajectory import aligned as similarity
 from benchmarks.trajectory import degrees_between
-from heimdall.capture.lens import Camera, Pose
+from heimdall.capture.lens import Camera
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import mapper
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker

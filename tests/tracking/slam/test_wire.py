@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import wire
 from heimdall.tracking.slam.found import FoundPlane, Planes
 from heimdall.tracking.slam.model import Keyframe, Map, NewKeyframe, Update

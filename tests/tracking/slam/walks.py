@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Pose
+from heimdall.capture.pose import Pose
 
 FOCAL = 520.0
 HALF = 0.6, 0.46  # of a picture of 640 x 480, on the plane z = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from heimdall.tracking.world.layout import Locator
+from heimdall.tracking.world.locator import Locator
 
 from .standin import EMPTY, FIRST, LENS, StandIn, in_map, table
 

@@ -15,7 +15,7 @@ from heimdall.tracking.slam import tracker as tracking
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 from heimdall.tracking.world import room_file
-from heimdall.tracking.world.layout import Locator
+from heimdall.tracking.world.locator import Locator
 from heimdall.tracking.world.room import Room
 from tests.tracking.slam.scene import CAMERA, look, walk
 
