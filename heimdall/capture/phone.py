@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.capture.lens import Motion
+from heimdall.capture.lens import Camera
 
 NOBODY = "no phone is here: open the address that was printed, or scan its code"
 
@@ -17,11 +17,11 @@ NOBODY = "no phone is here: open the address that was printed, or scan its code"
 @dataclass(frozen=True, eq=False)
 class Taken:
     """One picture: ``unpack()`` gives it, BGR uint8 (h, w, 3); ``captured_ns`` is when it was
-    taken, by ``time.perf_counter_ns``, and ``motion`` what the phone's sensors said then."""
+    taken, by ``time.perf_counter_ns``; ``seen_by`` adds what the phone said then to its camera."""
 
     unpack: Callable[[], np.ndarray]
     captured_ns: int
-    motion: Motion | None = None
+    seen_by: Callable[[Camera], Camera] = lambda camera: camera
 
 
 class PhonePictures:
@@ -40,7 +40,7 @@ class PhonePictures:
         self._ended = False
         self.absent = NOBODY  # why nothing comes; "" while something should
         self.taken_ns: int | None = None  # of the last picture that was read
-        self.motion: Motion | None = None  # then
+        self.seen_by: Callable[[Camera], Camera] = lambda camera: camera  # adds what it said then
         self.overtaken = 0  # pictures that were forgotten for newer ones
         self.undecoded = 0  # that were left out while decoding was behind
 
@@ -61,7 +61,7 @@ class PhonePictures:
             taken, self._newest = self._newest, None
         if taken is None:
             return None
-        self.taken_ns, self.motion = taken.captured_ns, taken.motion
+        self.taken_ns, self.seen_by = taken.captured_ns, taken.seen_by
         return taken.unpack()
 
     def skip(self) -> bool:

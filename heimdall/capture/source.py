@@ -20,7 +20,7 @@ import numpy as np
 
 from heimdall.capture.camera_files import fitting, known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
-from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import MAGIC, McapReader
 from heimdall.capture.pictures import as_picture
 from heimdall.capture.readers import (
@@ -291,7 +291,7 @@ class Source:
             if image is None:
                 self._report(f"{self.name} stopped giving pictures; trying again")
                 return False
-            self._publish(image, _taken_ns(reader), getattr(reader, "motion", None))
+            self._publish(image, _taken_ns(reader), getattr(reader, "seen_by", None))
         return True
 
     def _pace(self, reader: Reader) -> bool:
@@ -366,7 +366,10 @@ class Source:
         return True
 
     def _publish(
-        self, image: np.ndarray, captured_ns: int | None = None, motion: Motion | None = None
+        self,
+        image: np.ndarray,
+        captured_ns: int | None = None,
+        seen_by: Callable[[Camera], Camera] | None = None,
     ) -> None:
         try:
             picture = as_picture(image)
@@ -383,8 +386,8 @@ class Source:
             captured_ns or time.perf_counter_ns(),
             self.camera,  # type: ignore[arg-type]
         )
-        if motion is not None:
-            frame = replace(frame, camera=frame.camera.sensing(motion))
+        if seen_by is not None:
+            frame = replace(frame, camera=seen_by(frame.camera))
         if self.observe:
             self.observe(frame)
         with self._changed:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from heimdall.capture import Source
-from heimdall.capture.lens import Motion
+from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.phone import NOBODY, PhonePictures, Taken
 
 SIZE = (64, 48)
@@ -21,7 +21,10 @@ def picture(level: int, size: tuple[int, int] = SIZE) -> np.ndarray:
 
 
 def taken(level: int, size: tuple[int, int] = SIZE, motion: Motion | None = None) -> Taken:
-    return Taken(lambda: picture(level, size), time.perf_counter_ns(), motion)
+    def seen_by(camera: Camera) -> Camera:
+        return camera.sensing(motion)
+
+    return Taken(lambda: picture(level, size), time.perf_counter_ns(), seen_by)
 
 
 @pytest.fixture
@@ -58,11 +61,12 @@ def test_before_a_phone_is_there_the_picture_is_dark_and_the_source_says_what_to
 
 def test_pictures_come_as_they_were_taken(source, pictures):
     pictures.absent = ""
-    given = taken(90, motion=Motion((0, 1, 0), (0.5, 0, 0)))
+    motion = Motion((0, 1, 0), (0.5, 0, 0))
+    given = taken(90, motion=motion)
     pictures.put(given)
     frame = until(source, 90)
     assert frame.captured_ns == given.captured_ns
-    assert frame.camera.motion is given.motion
+    assert frame.camera.motion is motion
     assert source.error is None
 
 

@@ -75,9 +75,9 @@ def test_content_over_the_camera_is_the_frame(headless, camera, paint, software)
     opacity = over[..., 3:].astype(float) / 255
     together = over[..., :3] + camera[..., ::-1] * (1 - opacity)
     apart = np.abs(together - whole)
-    # At the soft edges of masks the two ways differ a little.
-    assert np.percentile(apart, 98) <= 4
-    assert apart.max() < 40
+    # At the mask's soft edge, 10 pixels for each of its own, the ways of scaling it differ.
+    apart[:, SIZE[0] // 2 - 10 : SIZE[0] // 2 + 10] = 0
+    assert apart.max() <= 4
     assert 0.002 < (over[..., 3] > 0).mean() < 0.9
     assert (over[..., :3] <= over[..., 3:].astype(int) + 3).all()
 

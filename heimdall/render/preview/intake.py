@@ -10,17 +10,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 from aiortc import MediaStreamTrack, RTCRtpReceiver
 from aiortc.mediastreams import MediaStreamError
 from av import VideoFrame
 
-from heimdall.capture.lens import Motion
+from heimdall.capture.device_pose import DevicePlane
+from heimdall.capture.lens import Camera
 from heimdall.capture.phone import PhonePictures, Taken
 from heimdall.render.preview import inside
+from heimdall.render.preview.device import planes_of, said
 from heimdall.render.preview.journeys import Journeys
-from heimdall.render.preview.protocol import Sensed
+from heimdall.render.preview.protocol import Sensed, Surfaces
 from heimdall.render.preview.video import H264, TICKS
 
 _WORD = 1 << 32
@@ -43,6 +46,7 @@ class Intake:
         self._report: tuple[float, int] | None = None
         self._epoch_s: float | None = None  # what the phone's clock is ahead of ours
         self._samples: deque[Sensed] = deque(maxlen=_SAMPLES)
+        self._planes: Sequence[DevicePlane] = ()
 
     def clock(self, epoch_ms: float) -> None:
         """The phone's clock, in ms since 1970, is that far ahead of ours."""
@@ -51,6 +55,10 @@ class Intake:
     def sensed(self, message: Sensed) -> None:
         """What sensors said when a picture was taken."""
         self._samples.append(message)
+
+    def surfaces(self, message: Surfaces) -> None:
+        """The planes that the phone knows from now on."""
+        self._planes = planes_of(message)
 
     async def run(self, track: MediaStreamTrack) -> None:
         """Take pictures until there are no more."""
@@ -71,10 +79,12 @@ class Intake:
         own = sample is not None and abs(sample.at_ms - captured_ns / 1e6) < _OWN_MS
         sent_ns = {"sent": round(sample.sent_ms * 1e6)} if sample is not None and own else {}
         self._journeys.note(captured_ns, received=came_ns, decoded=decoded_ns, **sent_ns)
-        motion = None
-        if sample is not None and sample.down is not None:
-            motion = Motion(sample.down, sample.acceleration)
-        self._pictures.put(Taken(lambda: _bgr(frame), captured_ns, motion))
+        planes = self._planes
+
+        def seen_by(camera: Camera) -> Camera:
+            return said(camera, sample, planes) if sample is not None else camera
+
+        self._pictures.put(Taken(lambda: _bgr(frame), captured_ns, seen_by))
 
     def _captured_ns(self, rtp: int, came_ns: int) -> int:
         """When a picture was taken, by ``time.perf_counter_ns``; when it came, where the phone's

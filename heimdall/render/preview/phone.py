@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from heimdall.capture.phone import PhonePictures
 from heimdall.errors import ConfigError
-from heimdall.render.preview import protocol
+from heimdall.render.preview import replies
 from heimdall.render.preview.journeys import Journeys
 from heimdall.render.preview.peer import Peer, Turn, ice_servers
-from heimdall.render.preview.protocol import Clock, Line, Message, Offered, Seen, Sensed
+from heimdall.render.preview.protocol import Clock, Line, Message, Offered, Seen, Sensed, Surfaces
 from heimdall.render.preview.video import Encoded
 from heimdall.render.preview.viewer import Viewer
 
@@ -72,7 +72,7 @@ class Phones:
         driver = self._driver
         if message.drives and driver is not None and driver is not viewer:
             if self._pages.get(driver) != message.page:
-                return [protocol.role(False, _TAKEN)]
+                return [replies.role(False, _TAKEN)]
             await self.leave(driver)  # the same page by a new line
         if message.drives:  # at once: what its user does meanwhile counts
             self._driver = viewer
@@ -86,7 +86,7 @@ class Phones:
         except BaseException:
             await self.leave(viewer)
             raise
-        return [protocol.role(self.drives(viewer)), protocol.answer(sdp)]
+        return [replies.role(self.drives(viewer)), replies.answer(sdp)]
 
     async def leave(self, viewer: Viewer) -> None:
         """A page has gone."""
@@ -111,11 +111,13 @@ class Phones:
         if isinstance(message, Clock):
             if peer is not None and peer.intake is not None and message.epoch_ms is not None:
                 peer.intake.clock(message.epoch_ms)
-            return protocol.clock(message.sent_ms, time.perf_counter_ns() / 1e6)
+            return replies.clock(message.sent_ms, time.perf_counter_ns() / 1e6)
         if peer is None:
             return None
         if isinstance(message, Sensed) and peer.intake is not None:
             peer.intake.sensed(message)
+        elif isinstance(message, Surfaces) and peer.intake is not None:
+            peer.intake.surfaces(message)
         elif isinstance(message, Line):
             self._line(peer.codec, message.lost)
         elif isinstance(message, Seen) and self.drives(viewer):
@@ -138,7 +140,7 @@ class Phones:
         now_s = time.perf_counter()
         if now_s - self._told_s > _FIGURES_S:
             self._told_s = now_s
-            peer.say(protocol.figures(journeys.latest_ms))
+            peer.say(replies.figures(journeys.latest_ms))
 
     def _heed(self, viewer: Viewer) -> None:
         peer = self._peers.get(viewer)

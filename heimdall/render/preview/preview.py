@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from heimdall.capture.phone import PhonePictures
 from heimdall.render.encoder import PROMPT, Drawn, Encoder
 from heimdall.render.events import InputEvent, Key
-from heimdall.render.preview import protocol
+from heimdall.render.preview import replies
 from heimdall.render.preview.address import Address, is_loopback, own_names
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.journeys import Journey, Journeys
@@ -142,7 +142,7 @@ class Preview:
         now_s = time.perf_counter()
         if status is not self._told and now_s - self._told_s >= _FIGURES_S:
             self._told, self._told_s = status, now_s
-            self._server.figures(protocol.status(status))
+            self._server.figures(replies.status(status))
 
     def poll(self) -> list[InputEvent]:
         """What the viewers did since the last call, as a window would tell it."""

@@ -1,33 +1,25 @@
-"""What the page and the server say to each other, as values: nothing here opens a socket.
+"""What the page says, as values: JSON texts, each checked before anything is done with it.
 
-The page sends JSON texts, each checked before anything is done with it. The server sends JSON
-texts too, and pictures: 6 bytes (frame number, latency) and a JPEG. Where the page is a phone's
-screen, an offer and its answer agree on WebRTC for the pictures both ways and a channel for words;
-times are ms by the server's clock then, as the page has worked them out from ``clock``.
+Where the page is a phone's screen, an offer and its answer agree on WebRTC for the pictures both
+ways and a channel for words; times are ms by the server's clock then, as the page has worked them
+out from ``clock``. What the server says is in replies.py; nothing here opens a socket.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import struct
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from heimdall.render.panel import Status
+from heimdall.capture.device_pose import MOST_PLANES
 
 LONGEST = 512  # bytes of a message from the page
 LONGEST_OFFER = 65536  # of one that offers WebRTC
 MOST_NOTCHES = 100.0  # of the wheel, in one message
 MOST_MS = 1e9
-UNKNOWN_LATENCY = 0
-_INTERVALS = 60  # between frames, that a page is told: more than pass between two of its figures
+_SHORTEST = 1e-6  # of a quaternion, squared
 
-_HEADER = struct.Struct(">IH")
 _BUTTONS = ((1, "left"), (2, "right"), (4, "middle"))  # bits of a browser's `buttons`
 # The browser's `key` of keys that print nothing, and what a window calls them.
 _NAMED = {
@@ -79,6 +71,11 @@ _Time = Annotated[float, Field(ge=0, le=MOST_MS * 1e6, allow_inf_nan=False)]
 _Three = Annotated[
     list[Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]],
     Field(min_length=3, max_length=3),
+]
+_Metres = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]
+_Four = Annotated[
+    list[Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]],
+    Field(min_length=4, max_length=4),
 ]
 _Notches = Annotated[float, Field(ge=-MOST_NOTCHES, le=MOST_NOTCHES)]
 
@@ -169,14 +166,63 @@ class Clock:
 
 
 @dataclass(frozen=True, config=_CHECKED)
+class Placed:
+    """Where WebXR has something: ``at`` in metres, ``turn`` as a quaternion (x, y, z, w); y up."""
+
+    at: _Three
+    turn: _Four
+
+    def __post_init__(self) -> None:
+        if sum(each * each for each in self.turn) < _SHORTEST:
+            raise ValueError("turn: a quaternion has a length")
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Viewed:
+    """What WebXR says of a picture: from where it was taken (the camera looks along -z), None where
+    that is lost, and its ``lens``, focal lengths and centre, (fx, fy, cx, cy) in shares of the
+    picture's width and height, y down."""
+
+    place: Placed | None
+    lens: _Four
+
+    def __post_init__(self) -> None:
+        if min(self.lens[:2]) <= 0.05:
+            raise ValueError("lens: focal lengths are above 0.05")
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Surface:
+    """A plane that WebXR has found: its normal is y, its ``outline`` lies along x and z."""
+
+    id: Annotated[int, Field(ge=0, lt=2**31)]
+    place: Placed
+    outline: Annotated[
+        list[Annotated[list[_Metres], Field(min_length=2, max_length=2)]],
+        Field(min_length=3, max_length=64),
+    ]
+    kind: Literal["horizontal", "vertical", "unknown"]
+
+
+@dataclass(frozen=True, config=_CHECKED)
+class Surfaces:
+    """All planes that WebXR knows now."""
+
+    planes: Annotated[list[Surface], Field(max_length=MOST_PLANES)]
+    type: Literal["surfaces"] = "surfaces"
+
+
+@dataclass(frozen=True, config=_CHECKED)
 class Sensed:
     """The camera took a picture at ``at_ms``, and gave it away at ``sent_ms``; then gravity pulled
-    ``down``, and the phone was accelerated by so many m/s^2, in the axes of ``Motion``."""
+    ``down``, and the phone was accelerated by so many m/s^2, in the axes of ``Motion``; ``viewed``:
+    as WebXR has it."""
 
     at_ms: Annotated[_Time, Field(alias="at")]
     sent_ms: Annotated[_Time, Field(alias="sent")]
     down: _Three | None = None
     acceleration: _Three | None = None
+    viewed: Viewed | None = None
     type: Literal["sensed"] = "sensed"
 
     def __post_init__(self) -> None:
@@ -211,6 +257,7 @@ Message = (
     | Offered
     | Clock
     | Sensed
+    | Surfaces
     | Seen
     | Line
 )
@@ -218,7 +265,7 @@ _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 
 _TYPES = (
     "the message must have a type: key, pointer, scroll, blur, watch, shown, offer, clock, sensed, "
-    "seen, line"
+    "surfaces, seen, line"
 )
 _PROBLEMS = {
     "json_invalid": "the message is not JSON",
@@ -246,74 +293,3 @@ def key_name(key: str, code: str, shifted: bool) -> str:
     if shifted and not key.isalpha():
         return _UNSHIFTED.get(code, key)
     return key.lower()
-
-
-def hello(title: str, keys: Mapping[str, str], phone: Mapping[str, Any] | None = None) -> str:
-    """The first message to a page: what runs, and which keys do what in it. ``phone``: it is to
-    be a phone's screen, and how; None: it is not."""
-    return json.dumps({"type": "hello", "title": title, "keys": list(keys.items()), "phone": phone})
-
-
-def answer(sdp: str) -> str:
-    """To an offer."""
-    return json.dumps({"type": "answer", "sdp": sdp})
-
-
-def role(drives: bool, why: str = "") -> str:
-    """Whether the page drives; ``why`` it does not, though it would."""
-    return json.dumps({"type": "role", "drives": drives, "why": why})
-
-
-def clock(sent_ms: float, now_ms: float) -> str:
-    """The server's time, to a page that asked at ``sent_ms`` of its own."""
-    return json.dumps({"type": "clock", "sent": sent_ms, "now": now_ms})
-
-
-def figures(latency_ms: float | None) -> str:
-    """From the camera to the screen of the page."""
-    rounded = None if latency_ms is None else round(latency_ms, 1)
-    return json.dumps({"type": "figures", "latency": rounded})
-
-
-def status(of: Status) -> str:
-    """How a run fares, for the page's charts: times in ms, rates a second."""
-    dnns = [
-        {
-            "name": each.name,
-            "latency": _short(each.latency_ms),
-            "allowed": _short(each.constraint_ms),
-            "processor": each.processor,
-            "rate": _short(each.rate_hz),
-            "misses": each.misses,
-        }
-        for each in of.dnns
-    ]
-    said = {
-        "type": "status",
-        "fps": _short(of.fps),
-        "target": of.fps_target,
-        "intervals": [_short(each) for each in of.frame_ms[-_INTERVALS:]],
-        "late": of.late_frames,
-        "age": _short(of.picture_age_ms),
-        "gaps": _short(of.gap_utilization, 3),
-        "scheduler": of.scheduler,
-        "device": of.device,
-        "dnns": dnns,
-        "problem": of.message,
-    }
-    return json.dumps(said)
-
-
-def _short(number: float | None, digits: int = 1) -> float | None:
-    return round(number, digits) if number is not None and math.isfinite(number) else None
-
-
-def progress(what: str, share: float) -> str:
-    """How far loading is; ``share`` from 0 to 1."""
-    return json.dumps({"type": "progress", "what": what, "share": round(share, 4)})
-
-
-def picture(number: int, latency_s: float | None, jpeg: bytes) -> bytes:
-    """A picture for the page. ``latency_s`` is how old an earlier one was when it was shown."""
-    latency_ms = UNKNOWN_LATENCY if latency_s is None else round(1000 * latency_s)
-    return _HEADER.pack(number % 2**32, max(0, min(latency_ms, 0xFFFF))) + jpeg

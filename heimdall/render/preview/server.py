@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from heimdall.render.encoder import NICE, PROMPT
-from heimdall.render.preview import address, protocol
+from heimdall.render.preview import address, protocol, replies
 from heimdall.render.preview.address import Address
 from heimdall.render.preview.door import Door
 from heimdall.render.preview.inbox import Inbox
@@ -39,7 +39,7 @@ _MOST_CONNECTIONS = 32  # a viewer's socket, and what its page loads
 ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
 _CLOSING_S = 1.0  # for a page to answer that its socket is closed
 _HEARTBEAT_S = 15.0
-_SCRIPTS = ("page.js", "touch.js", "content.js", "figures.js", "save.js", "phone.js")
+_SCRIPTS = ("page.js", "touch.js", "content.js", "xr.js", "figures.js", "save.js", "phone.js")
 _FILES = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -54,7 +54,7 @@ _REFUSED = {
     "full": "found all places taken",
     "no_handle": "for want of handles",
 }
-_OF_PHONES = protocol.Clock | protocol.Sensed | protocol.Seen | protocol.Line
+_OF_PHONES = protocol.Clock | protocol.Sensed | protocol.Surfaces | protocol.Seen | protocol.Line
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -82,7 +82,7 @@ class Server:
         self._socket = address.listen(place)
         self._host = place[0]
         self._inbox = inbox
-        self._hello = protocol.hello(title, keys, screens.hello if screens else None)
+        self._hello = replies.hello(title, keys, screens.hello if screens else None)
         self._progress = ""
         self._token = given or secrets.token_urlsafe(18)
         self._tls = certificate.context if certificate else None
@@ -117,7 +117,7 @@ class Server:
 
     def progress(self, what: str, share: float) -> None:
         """Tell how far loading is."""
-        self._call(self._tell, protocol.progress(what, share))
+        self._call(self._tell, replies.progress(what, share))
 
     def figures(self, text: str) -> None:
         """Tell how the run fares."""

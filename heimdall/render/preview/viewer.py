@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from heimdall.render.preview import protocol
+from heimdall.render.preview import protocol, replies
 from heimdall.render.preview.hands import Hands
 from heimdall.render.preview.jpegs import Picture
 
@@ -113,7 +113,7 @@ class Viewer:
             self._sent += 1
             self._under_way.append((self._sent, picture.drawn.at_ns / 1e9, self._clock()))
             self._tell()
-            data = protocol.picture(self._sent, self._latency_s, picture.jpeg)
+            data = replies.picture(self._sent, self._latency_s, picture.jpeg)
             try:
                 await asyncio.wait_for(self._send(data), STALLED_S)
                 await asyncio.wait_for(self._until(lambda: self._may_send), STALLED_S)

@@ -19,6 +19,7 @@ import numpy as np
 import psutil
 import pytest
 
+from heimdall.capture import Camera
 from heimdall.errors import ConfigError
 from heimdall.render.events import Pointer
 from heimdall.render.preview import PhoneOptions, Preview
@@ -115,13 +116,48 @@ def test_what_the_sensors_said_comes_with_its_picture(preview):
 
         sensing = asyncio.ensure_future(sense())
         end = time.monotonic() + 60
-        while preview.pictures.motion is None:
+        while (camera := preview.pictures.seen_by(Camera.guess(640, 480))).motion is None:
             await reading(preview)
             assert time.monotonic() < end
         sensing.cancel()
-        assert preview.pictures.motion.down.tolist() == [0, 1, 0]
+        assert camera.motion.down.tolist() == [0, 1, 0]
+        assert (camera.guessed, camera.device) == (True, None)
         age_ns = time.perf_counter_ns() - preview.pictures.taken_ns
         assert 0 < age_ns < 60e9
+
+    with_phones(preview.url, body)
+
+
+def test_where_the_phone_tracks_itself_comes_with_its_picture(preview):
+    async def body(open_):
+        phone = await open_()
+        await phone.connect()
+        epoch_ms = 1000 * time.time() - time.perf_counter_ns() / 1e6
+        await phone.say(type="clock", sent=5.0, epoch=epoch_ms)
+        place = {"at": [1, 2, 3], "turn": [0, 0, 0, 1]}
+        corners = [[0, 0], [1, 0], [0, 1]]
+        plane = {"id": 4, "place": place, "outline": corners, "kind": "horizontal"}
+
+        async def sense():
+            while True:
+                now = time.perf_counter_ns() / 1e6
+                phone.tell(type="surfaces", planes=[plane])
+                viewed = {"place": place, "lens": [0.8, 1.0, 0.5, 0.5]}
+                phone.tell(type="sensed", at=now, sent=now, viewed=viewed)
+                await asyncio.sleep(0.01)
+
+        sensing = asyncio.ensure_future(sense())
+        end = time.monotonic() + 60
+        while not (device := preview.pictures.seen_by(Camera.guess(640, 480)).device):
+            await reading(preview)
+            assert time.monotonic() < end
+        while not device.planes:
+            await reading(preview)
+            device = preview.pictures.seen_by(Camera.guess(640, 480)).device or device
+            assert time.monotonic() < end
+        sensing.cancel()
+        assert device.pose.position.tolist() == [1, 2, 3]
+        assert [(each.id, each.kind) for each in device.planes] == [(4, "horizontal")]
 
     with_phones(preview.url, body)
 
@@ -282,6 +318,11 @@ def test_an_offer_that_is_none_is_refused_and_others_go_on(preview, spoil):
     with_phones(preview.url, body)
 
 
+SENSED = {"type": "sensed", "at": 1.0, "sent": 1.0}
+PLANE = {
+    **{"id": 1, "outline": [[0, 0], [1, 0], [0, 1]], "kind": "horizontal"},
+    "place": {"at": [0, 0, 0], "turn": [0, 0, 0, 1]},
+}
 GARBAGE = ["", "x", "{}", "[]", '{"type": "sensed", "at": "now"}', "null", "\0" * 300, "9" * 2000]
 
 
@@ -311,6 +352,12 @@ def test_garbage_by_the_channel_ends_its_page_alone(preview, headless):
         {"type": "sensed", "at": -1.0, "sent": 0.0},
         {"type": "sensed", "at": 1.0, "sent": 1.0, "down": [0, 0, 0]},
         {"type": "sensed", "at": 1.0, "sent": 1.0, "down": [1, 2]},
+        {**SENSED, "viewed": {"place": None, "lens": [0, 1, 0.5, 0.5]}},
+        {**SENSED, "viewed": {"place": {"at": [0, 0, 0], "turn": [0] * 4}, "lens": [1] * 4}},
+        {"type": "surfaces", "planes": [{"id": 1}]},
+        {"type": "surfaces", "planes": [PLANE] * 65},
+        {"type": "surfaces", "planes": [{**PLANE, "outline": [[0, 0], [1, 1]]}]},
+        {"type": "surfaces", "planes": [{**PLANE, "outline": [[0, 0], [1, 1], [1e999, 0]]}]},
         {"type": "sensed", "at": 1.0, "sent": 1.0, "down": [1e999, 0, 0]},
         {"type": "seen", "rtp": -1, "at": 1.0},
         {"type": "line", "lost": 2},

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.render.preview import protocol
+from heimdall.render.preview import protocol, replies
 from heimdall.render.preview.protocol import (
     Blurred,
     MessageError,
@@ -156,20 +156,20 @@ def test_every_place_in_the_picture_is_read_as_it_was_sent(x, y, buttons):
 
 
 def test_a_picture_has_its_number_and_latency_before_it():
-    assert protocol.picture(258, 0.0334, b"jpeg") == b"\x00\x00\x01\x02\x00\x21jpeg"
-    assert protocol.picture(1, None, b"")[4:] == b"\x00\x00"
-    assert protocol.picture(1, 1e6, b"")[4:] == b"\xff\xff"
+    assert replies.picture(258, 0.0334, b"jpeg") == b"\x00\x00\x01\x02\x00\x21jpeg"
+    assert replies.picture(1, None, b"")[4:] == b"\x00\x00"
+    assert replies.picture(1, 1e6, b"")[4:] == b"\xff\xff"
 
 
 def test_what_the_server_says_is_json():
-    assert json.loads(protocol.hello("Shop", {"s": "sell"})) == {
+    assert json.loads(replies.hello("Shop", {"s": "sell"})) == {
         "type": "hello",
         "title": "Shop",
         "keys": [["s", "sell"]],
         "phone": None,
     }
-    assert json.loads(protocol.answer("v=0"))["sdp"] == "v=0"
-    assert json.loads(protocol.role(False, "why"))["why"] == "why"
-    assert json.loads(protocol.figures(61.23))["latency"] == 61.2
-    assert json.loads(protocol.figures(None))["latency"] is None
-    assert json.loads(protocol.progress("loading", 0.5))["share"] == 0.5
+    assert json.loads(replies.answer("v=0"))["sdp"] == "v=0"
+    assert json.loads(replies.role(False, "why"))["why"] == "why"
+    assert json.loads(replies.figures(61.23))["latency"] == 61.2
+    assert json.loads(replies.figures(None))["latency"] is None
+    assert json.loads(replies.progress("loading", 0.5))["share"] == 0.5

@@ -22,44 +22,84 @@ const CONTENT = (() => {
       colour = vec4(min(texture(both, above).rgb, vec3(opacity)), opacity);
     }`;
 
-  function shader(gl, kind, source) {
-    const made = gl.createShader(kind);
-    gl.shaderSource(made, source);
-    gl.compileShader(made);
+  // A texture as it is.
+  const COPY = `#version 300 es
+    precision mediump float;
+    uniform sampler2D picture;
+    in vec2 at;
+    out vec4 colour;
+    void main() { colour = texture(picture, vec2(at.x, 1.0 - at.y)); }`;
+
+  function program(gl, fragment) {
+    const made = gl.createProgram();
+    for (const [kind, source] of [[gl.VERTEX_SHADER, EVERYWHERE], [gl.FRAGMENT_SHADER, fragment]]) {
+      const shader = gl.createShader(kind);
+      gl.shaderSource(shader, source);
+      gl.compileShader(shader);
+      gl.attachShader(made, shader);
+    }
+    gl.linkProgram(made);
     return made;
   }
 
-  // Draws a picture of the video into a canvas; null without WebGL 2.
-  function drawer(canvas) {
-    const gl = canvas.getContext("webgl2", {premultipliedAlpha: true, antialias: false, depth: false});
-    if (!gl) return null;
-    let ready = false;
+  function texture(gl) {
+    const made = gl.createTexture();
+    gl.bindTexture(gl.TEXTURE_2D, made);
+    for (const name of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) {
+      gl.texParameteri(gl.TEXTURE_2D, name, gl.NEAREST); // colours do not run into the opacity
+    }
+    for (const name of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) {
+      gl.texParameteri(gl.TEXTURE_2D, name, gl.CLAMP_TO_EDGE);
+    }
+    return made;
+  }
 
-    function prepare() {
-      const program = gl.createProgram();
-      gl.attachShader(program, shader(gl, gl.VERTEX_SHADER, EVERYWHERE));
-      gl.attachShader(program, shader(gl, gl.FRAGMENT_SHADER, TOGETHER));
-      gl.linkProgram(program);
-      gl.useProgram(program);
-      gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
-      for (const name of [gl.TEXTURE_MIN_FILTER, gl.TEXTURE_MAG_FILTER]) {
-        gl.texParameteri(gl.TEXTURE_2D, name, gl.NEAREST); // colours do not run into the opacity
-      }
-      for (const name of [gl.TEXTURE_WRAP_S, gl.TEXTURE_WRAP_T]) {
-        gl.texParameteri(gl.TEXTURE_2D, name, gl.CLAMP_TO_EDGE);
-      }
-      ready = true;
+  // Draws into a canvas; null without WebGL 2.
+  function drawer(canvas) {
+    const gl = canvas.getContext("webgl2", {
+      premultipliedAlpha: true, antialias: false, depth: false, preserveDrawingBuffer: true});
+    if (!gl) return null;
+    let own = null; // what a lost context takes with it
+    canvas.addEventListener("webglcontextlost", (event) => { event.preventDefault(); own = null; });
+
+    function fill(wanted, picture, box) {
+      gl.disable(gl.BLEND);
+      gl.useProgram(wanted);
+      gl.bindTexture(gl.TEXTURE_2D, picture);
+      gl.viewport(...box);
+      gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
     }
 
-    canvas.addEventListener("webglcontextlost", (event) => { event.preventDefault(); ready = false; });
-    return (video) => {
-      if (gl.isContextLost()) return;
-      if (!ready) prepare();
-      const wide = video.videoWidth, high = video.videoHeight / 2;
+    function ready() {
+      if (gl.isContextLost()) return false;
+      own = own || {together: program(gl, TOGETHER), copy: program(gl, COPY), video: texture(gl)};
+      return true;
+    }
+
+    function sized(wide, high) {
       if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
-      gl.viewport(0, 0, wide, high);
-      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, video);
-      gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    }
+
+    return {
+      gl,
+      // A picture of the video: into the canvas, or a part (x, y, width, height) of what is bound.
+      content(video, box = null) {
+        if (!ready() || !video.videoWidth) return;
+        if (!box) {
+          sized(video.videoWidth, video.videoHeight / 2);
+          gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+        }
+        gl.bindTexture(gl.TEXTURE_2D, own.video);
+        gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, video);
+        fill(own.together, own.video, box || [0, 0, canvas.width, canvas.height]);
+      },
+      // A texture into the canvas, of so many pixels.
+      copy(picture, wide, high) {
+        if (!ready()) return;
+        sized(wide, high);
+        gl.bindFramebuffer(gl.FRAMEBUFFER, null);
+        fill(own.copy, picture, [0, 0, wide, high]);
+      },
     };
   }
 

@@ -25,7 +25,7 @@ const times = []; // when pictures were shown, within the window
 
 function card(headline, details = "", share = null) {
   find("card").hidden = headline === "";
-  find("start").hidden = true;
+  find("start").hidden = find("start-ar").hidden = true;
   find("headline").textContent = headline;
   find("details").textContent = details;
   find("share").hidden = share === null;

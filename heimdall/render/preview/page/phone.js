@@ -12,7 +12,8 @@ const SIZE = 640; // of the camera's picture, its longer side; `?size=1280` asks
 
 const phone = (() => {
   const camera = find("camera");
-  let draw = null; // of an overlay: puts a picture of the video over the camera
+  let draw = null; // of an overlay: puts pictures of the video over the camera
+  let xr = null, hasXr = false; // a session of WebXR, whether there may be one
   let offered = null; // what the run says of itself: whether it wants our camera, relays
   let peer = null, channel = null, stream = null, drives = false;
   let facing = "environment", triedMs = -Infinity, polite = false;
@@ -33,6 +34,44 @@ const phone = (() => {
       await sensors();
       begin();
     };
+    find("start-ar").hidden = !hasXr;
+  }
+
+  async function beginXr() {
+    try {
+      xr = await XR.start(draw, video, viewed, endedXr);
+    } catch (error) {
+      toast(`AR cannot begin: ${error.message}`);
+      return;
+    }
+    stream = xr.stream;
+    camera.hidden = true;
+    document.body.classList.add("in-ar");
+    card("");
+    connectPeer();
+  }
+
+  // What the device says of a picture, or of its planes.
+  function viewed(said) {
+    lastFrame = Math.max(lastFrame, video.currentTime !== viewed.at ? performance.now() : 0);
+    viewed.at = video.currentTime;
+    if (said.type === "surfaces") say(said); // by the socket, where nothing gets lost
+    else if (offset !== null && drives) {
+      const sent = performance.now() + offset;
+      tell({type: "sensed", at: Math.min(said.now + offset, sent), sent, viewed: said.viewed});
+    }
+  }
+
+  function endedXr(why) {
+    xr = stream = null;
+    document.body.classList.remove("in-ar");
+    if (ended) return;
+    leave();
+    triedMs = -Infinity; // nothing more until the user says so
+    content.hidden = true;
+    if (why) toast(why);
+    hasXr = hasXr && !why;
+    ask(find("title").textContent, "AR has ended: go on with the camera alone.", "Start");
   }
 
   async function permitted() {
@@ -54,7 +93,7 @@ const phone = (() => {
   }
 
   async function take() {
-    if (stream && stream.getVideoTracks()[0].readyState === "live") return true;
+    if (xr || (stream && stream.getVideoTracks()[0].readyState === "live")) return true;
     if (!navigator.mediaDevices) {
       card("No camera here", "A browser gives its camera to secure pages alone: open the https address.");
       return false;
@@ -171,6 +210,7 @@ const phone = (() => {
     drives = said.drives;
     document.body.classList.toggle("watches", !drives);
     if (said.why) { // somebody else drives: watch
+      if (xr) xr.end();
       polite = true;
       toast(said.why);
       if (stream) stream.getTracks().forEach((track) => track.stop());
@@ -188,12 +228,13 @@ const phone = (() => {
 
   function frame(now, about) {
     video.requestVideoFrameCallback(frame);
+    if (!peer || ended) return; // the last ones of a line that was left
     if (about.rtpTimestamp !== undefined && about.rtpTimestamp === lastRtp) return; // the same again
     lastRtp = about.rtpTimestamp;
     lastFrame = now;
     const view = draw ? content : video;
-    if (draw) draw(video);
-    if (view.hidden) {
+    if (draw && !xr) draw.content(video);
+    if (view.hidden && !xr) {
       view.hidden = false;
       canvas.hidden = true;
       hasPicture = true;
@@ -316,6 +357,7 @@ const phone = (() => {
 
   window.addEventListener("deviceorientation", turned);
   window.addEventListener("devicemotion", moved);
+  find("start-ar").addEventListener("click", beginXr);
   find("turn").addEventListener("click", () => {
     facing = facing === "environment" ? "user" : "environment";
     if (stream) stream.getTracks().forEach((track) => { track.onended = null; track.stop(); });
@@ -339,6 +381,7 @@ const phone = (() => {
     flows,
     stats: () => peer ? peer.getStats() : Promise.resolve(new Map()),
     hear,
+    xr: () => xr, // for tests, too
     cut: leave, // for tests: the line is gone
     async greet(said) {
       offered = said;
@@ -347,11 +390,12 @@ const phone = (() => {
       compare();
       if (!window.RTCPeerConnection) return; // pictures come by the socket
       if (said.overlay && !draw) draw = CONTENT.drawer(content);
+      hasXr = Boolean(draw) && said.camera && await XR.supported();
       if (said.overlay && !draw) {
         card("No overlay here", "This browser lacks WebGL 2: start the run with --phone instead.");
         return;
       }
-      const free = !needsAsking() && (!said.camera || stream || await permitted());
+      const free = !hasXr && !needsAsking() && (!said.camera || stream || await permitted());
       if (free) begin();
       else ask(find("title").textContent, "This phone's camera is the source, and its screen shows the run.", "Start");
     },

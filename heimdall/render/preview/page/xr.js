@@ -1,0 +1,154 @@
+"use strict";
+// Augmented reality by WebXR (ARCore in Chrome on Android): the phone's own pose, planes and
+// camera, for the run; and what the run draws, in the picture that the browser shows.
+
+const XR = (() => {
+  const WIDE = 640; // of the camera's picture for the run, its longer side
+  const LEVEL = 0.95, SAME_M = 0.08, AROUND_M = 0.25; // of hits that make a plane
+  const PLANES_MS = 500, AGAIN_MS = 2000; // between two looks, and until the same is told again
+
+  async function supported() {
+    try {
+      return Boolean(navigator.xr) && await navigator.xr.isSessionSupported("immersive-ar");
+    } catch {
+      return false;
+    }
+  }
+
+  const place = ({position, orientation}) => ({
+    at: [position.x, position.y, position.z],
+    turn: [orientation.x, orientation.y, orientation.z, orientation.w],
+  });
+
+  // Focal lengths and centre in shares of the picture, y down, of a projection from OpenGL's axes.
+  const lens = (matrix) => [matrix[0] / 2, matrix[5] / 2, (1 - matrix[8]) / 2, (1 + matrix[9]) / 2];
+
+  // The planes that the browser finds; where it finds none, what rays from the camera's middle have
+  // hit: a level place is one plane with those as high.
+  function surfaces() {
+    const numbers = new WeakMap(), levels = [];
+    let count = 0;
+
+    const number = (plane) => {
+      if (!numbers.has(plane)) numbers.set(plane, count++);
+      return numbers.get(plane);
+    };
+
+    function detected(frame, space) {
+      const found = [];
+      for (const plane of frame.detectedPlanes) {
+        const pose = frame.getPose(plane.planeSpace, space);
+        if (!pose || plane.polygon.length < 3 || found.length === 64) continue;
+        const outline = plane.polygon.slice(0, 64).map(({x, z}) => [x, z]);
+        const kind = ["horizontal", "vertical"].includes(plane.orientation) ? plane.orientation : "unknown";
+        found.push({id: number(plane), place: place(pose.transform), outline, kind});
+      }
+      return found;
+    }
+
+    function hit(pose) {
+      const {position, matrix} = pose.transform;
+      if (matrix[5] < LEVEL) return; // its y, the normal, does not look up
+      let level = levels.find((each) => Math.abs(each.y - position.y) < SAME_M);
+      if (!level) {
+        if (levels.length === 16) return;
+        level = {id: count++, y: position.y, left: Infinity, right: -Infinity, far: Infinity, near: -Infinity};
+        levels.push(level);
+      }
+      level.left = Math.min(level.left, position.x - AROUND_M);
+      level.right = Math.max(level.right, position.x + AROUND_M);
+      level.far = Math.min(level.far, position.z - AROUND_M);
+      level.near = Math.max(level.near, position.z + AROUND_M);
+    }
+
+    const told = () => levels.map(({id, y, left, right, far, near}) => ({
+      id, kind: "horizontal", place: {at: [0, y, 0], turn: [0, 0, 0, 1]},
+      outline: [[left, far], [left, near], [right, near], [right, far]]}));
+
+    return (frame, space, source) => {
+      if (frame.detectedPlanes && frame.detectedPlanes.size) return detected(frame, space);
+      const results = source ? frame.getHitTestResults(source) : [];
+      const pose = results.length ? results[0].getPose(space) : null;
+      if (pose) hit(pose);
+      return told();
+    };
+  }
+
+  // Begins; `told` hears of each picture as {time, viewed}, and of planes; `ended` of the end.
+  // Gives the camera's pictures as a stream. Raises Error with words for the user.
+  async function start(drawer, video, told, ended) {
+    const {gl} = drawer;
+    const session = await navigator.xr.requestSession("immersive-ar", {
+      requiredFeatures: ["local"],
+      optionalFeatures: ["camera-access", "plane-detection", "hit-test", "dom-overlay"],
+      domOverlay: {root: document.body},
+    });
+    try {
+      await gl.makeXRCompatible();
+      const layer = new XRWebGLLayer(session, gl, {antialias: false, depth: false});
+      await session.updateRenderState({baseLayer: layer});
+      const binding = window.XRWebGLBinding ? new XRWebGLBinding(session, gl) : null;
+      const space = await session.requestReferenceSpace("local");
+      const source = await hits(session);
+      const sheet = document.createElement("canvas"), paint = sheet.getContext("2d", {alpha: false});
+      const stream = sheet.captureStream(0), look = surfaces();
+      const [track] = stream.getVideoTracks();
+      let planes = "[]", planesAt = 0, toldAt = 0, seen = false, first = 0;
+
+      function onFrame(now, frame) {
+        session.requestAnimationFrame(onFrame);
+        first = first || now;
+        const pose = frame.getViewerPose(space), view = pose && pose.views[0];
+        if (view && view.camera && binding) {
+          const {width, height} = view.camera, scale = Math.min(1, WIDE / Math.max(width, height));
+          const even = (side) => 2 * Math.round(side * scale / 2);
+          const size = [even(width), even(height)];
+          if (sheet.width !== size[0] || sheet.height !== size[1]) [sheet.width, sheet.height] = size;
+          drawer.copy(binding.getCameraImage(view.camera), ...size);
+          paint.drawImage(gl.canvas, 0, 0); // what is drawn next must not get into it
+          track.requestFrame();
+          seen = true;
+          const known = pose.emulatedPosition ? null : place(view.transform);
+          told({type: "picture", now, viewed: {place: known, lens: lens(view.projectionMatrix)}});
+        } else if (!seen && now - first > 3000) {
+          session.end();
+          return;
+        }
+        gl.bindFramebuffer(gl.FRAMEBUFFER, layer.framebuffer);
+        gl.clearColor(0, 0, 0, 0);
+        gl.clear(gl.COLOR_BUFFER_BIT);
+        if (view) {
+          const {x, y, width, height} = layer.getViewport(view);
+          drawer.content(video, [x, y, width, height]);
+        }
+        if (now - planesAt < PLANES_MS) return;
+        planesAt = now;
+        const found = look(frame, space, source), text = JSON.stringify(found);
+        if (text === planes && now - toldAt < AGAIN_MS) return;
+        told({type: "surfaces", planes: found});
+        [planes, toldAt] = [text, now];
+      }
+
+      session.addEventListener("end", () => {
+        track.stop();
+        ended(seen ? "" : "This browser's AR gives pages no pictures: going on without it.");
+      });
+      session.requestAnimationFrame(onFrame);
+      return {stream, end: () => session.end()};
+    } catch (error) {
+      session.end();
+      throw error;
+    }
+  }
+
+  async function hits(session) {
+    try {
+      const viewer = await session.requestReferenceSpace("viewer");
+      return await session.requestHitTestSource({space: viewer});
+    } catch {
+      return null; // it has none
+    }
+  }
+
+  return {supported, start};
+})();

@@ -1,0 +1,181 @@
+"""Augmented reality by WebXR, in a real browser with an emulated device (iwer)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from heimdall.system.certificate import CONFIG
+from tests.browser import WAIT_S, as_phone, browser, installed
+from tests.served import Served
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(installed() is None, reason="needs Chromium"),
+    pytest.mark.skipif(shutil.which("npm") is None, reason="needs npm, which brings iwer"),
+]
+PACKAGE = "iwer@2.5.0"
+AT = 0.3, 1.5, 0.2  # of the device, metres, y up
+HEAD_M = 1.6  # where iwer begins
+
+APP = """
+import json
+from heimdall import App, World
+
+class Mine(App):
+    title = "A title"
+    size = (640, 480)
+    world = World()
+
+    def draw(self, scene):
+        world, pose = self.world, self.world.pose
+        said = {"source": world.scale_source, "state": world.state, "reason": world.reason}
+        if pose is not None:
+            camera = world.camera
+            said["at"] = pose.position.tolist()
+            said["lens"] = [camera.fx / camera.width, camera.fy / camera.height]
+            said["size"] = list(camera.size)
+        said["planes"] = [[each.kind, *each.size, each.pose.translation[2]] for each in world.found]
+        hit = scene.hit(320, 240)
+        said["hit"] = hit.plane.name if hit else None
+        scene.text("content", (200, 200))
+        with open(LOG, "a") as log:
+            log.write(json.dumps(said) + "\\n")
+"""
+# A phone instead of iwer's headset, with a floor; and the camera's pictures, which iwer lacks: red.
+DEVICE = """
+(() => {
+  const {XRDevice, metaQuest3, NativePlane, XRRigidTransform, XRView, XRWebGLBinding} = IWER;
+  const device = new XRDevice({
+    ...metaQuest3, name: "a phone", userAgent: navigator.userAgent,
+    supportedFeatures: ["viewer", "local", "plane-detection", "hit-test", "dom-overlay"],
+  }, {stereoEnabled: false, ipd: 0});
+  device.installRuntime({forceInstall: true});
+  device.position.set(AT);
+  device.quaternion.set(-0.3826834, 0, 0, 0.9238795); // down by 45 degrees
+  device.installSEM(class {
+    constructor() {
+      this.environmentCanvas = document.createElement("canvas");
+      const corners = [[-2, -3], [-2, 3], [2, 3], [2, -3]].map(([x, z]) => new DOMPoint(x, 0, z));
+      const floor = new NativePlane(new XRRigidTransform({x: 0, y: 0.1, z: -1}), corners, "floor");
+      this.trackedPlanes = new Set([floor]);
+      this.trackedMeshes = new Set();
+    }
+    render() {}
+    computeHitTestResults() { return []; }
+  });
+  Object.defineProperty(XRView.prototype, "camera", {get: () => ({width: 1280, height: 960})});
+  XRWebGLBinding.prototype.getCameraImage = () => {
+    const gl = document.getElementById("content").getContext("webgl2");
+    const texture = gl.createTexture();
+    gl.bindTexture(gl.TEXTURE_2D, texture);
+    const red = new Uint8Array([230, 20, 20, 255]);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 1, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, red);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+    return texture;
+  };
+  window.emulated = device;
+})();
+"""
+
+
+class Run(Served):
+    """``heimdall run --phone overlay`` in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        self.log.touch()
+        (folder / "mine.py").write_text(APP.replace("LOG", repr(str(self.log))))
+        super().__init__(
+            str(folder / "mine.py"),
+            *("--phone", "overlay", "--serve", "0.0.0.0:0", "--device", "onnxruntime"),
+            *("--overlay", "off", "--json"),
+            env={CONFIG: str(folder / "config")},
+        )
+
+    def tells(self, **wanted: Any) -> dict[str, Any]:
+        """What the app says once that is so."""
+        end = time.monotonic() + WAIT_S
+        while True:
+            lines = self.log.read_text().splitlines()[-1:]
+            last = json.loads(lines[0]) if lines and lines[0].endswith("}") else {}
+            if wanted.items() <= last.items():
+                return last
+            assert time.monotonic() < end, f"never {wanted}: {last}"
+            time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def iwer(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("iwer")
+    command = [str(shutil.which("npm")), "pack", PACKAGE]
+    packed = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120)
+    if packed.returncode:
+        pytest.skip(f"npm cannot bring {PACKAGE}")
+    with tarfile.open(next(folder.glob("*.tgz"))) as archive:
+        member = archive.extractfile("package/build/iwer.min.js")
+        assert member is not None
+        return member.read().decode()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    started = Run(tmp_path_factory.mktemp("run"))
+    yield started
+    started.process.kill()
+    started.process.wait()
+
+
+@pytest.fixture(scope="module")
+def page(run, iwer, tmp_path_factory):
+    no_clip = tmp_path_factory.mktemp("clip") / "none.mjpeg"
+    with browser(tmp_path_factory.mktemp("browser"), (412, 915), as_phone(no_clip)) as open_page:
+        page = open_page("about:blank#")
+        at = ", ".join(map(str, AT))
+        source = f"{iwer}\n{DEVICE.replace('AT', at)}"
+        page.call("Page.addScriptToEvaluateOnNewDocument", source=source)
+        page.navigate(run.url)
+        page.wait_for("typeof phone === 'object' && !find('start-ar').hidden")
+        page.value("find('start-ar').click()")
+        yield page
+
+
+def test_the_world_is_the_devices(page, run):
+    said = run.tells(source="device", state="tracked")
+    assert said["at"] == pytest.approx((0.3, -0.2, 1.5 - HEAD_M), abs=0.01)  # z up
+    assert said["size"] == [640, 480]
+    assert said["lens"] == pytest.approx((0.375, 0.5), abs=1e-3)  # iwer sees 90 degrees, upwards
+
+
+def test_its_planes_are_found_and_met(run, page):
+    said = run.tells(source="device", hit="plane 0")
+    (plane,) = said["planes"]
+    assert plane == ["horizontal", pytest.approx(4), pytest.approx(6), pytest.approx(0.1 - HEAD_M)]
+
+
+def test_it_moves_with_the_device(page, run):
+    page.value("emulated.position.set(1.3, 1.5, 0.2)")
+    end = time.monotonic() + WAIT_S
+    while abs(run.tells(state="tracked")["at"][0] - 1.3) > 0.02:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_content_comes_back(page):
+    page.wait_for("phone.flows() && video.videoWidth === 640 && video.videoHeight === 960")
+
+
+def test_after_its_end_it_may_begin_again(page, run):
+    page.value("phone.xr().end()")
+    page.wait_for("find('details').textContent.includes('AR has ended')")
+    page.wait_for("!find('start-ar').hidden")
+    page.value("find('start-ar').click()")
+    page.wait_for("find('card').hidden")
+    run.tells(source="device", state="tracked")
