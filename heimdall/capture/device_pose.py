@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 
 from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 
-KINDS = ("horizontal", "vertical", "unknown")
+Kind = Literal["horizontal", "vertical", "unknown"]
+KINDS = get_args(Kind)
 MOST_PLANES = 64
 _SQUARE = 1e-3  # that a rotation's columns may be off, as those of float32 are
 
@@ -24,7 +26,7 @@ class DevicePlane:
     id: int
     pose: Pose
     outline: np.ndarray | Sequence[Sequence[float]]
-    kind: str = "unknown"
+    kind: Kind = "unknown"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pose", _rigid(self.pose))

@@ -72,12 +72,13 @@ class Backdrop(ABC):
     @abstractmethod
     def draw_again(self, target: moderngl.Framebuffer, number: int) -> None:
         """Draw the picture over what is there, where mask ``number`` is likely. Blending is on, by
-        the
-        surface's ``mix``."""
+        the surface's ``mix``."""
 
 
 class Sampled(Backdrop):
     """Drawn by the GPU."""
+
+    _ground = (*BARS_COLOR, 0.0)
 
     def __init__(self, surface: Surface, programs: Programs) -> None:
         super().__init__(surface)
@@ -101,25 +102,19 @@ class Sampled(Backdrop):
         self._surface.pixels.write(self._texture, self._picture)
 
     def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
-        self._clear(target, (*BARS_COLOR, 0.0))
-        if self._texture is None:
-            return
-        self._surface.ctx.enable_only(moderngl.NOTHING)
-        self._texture.use(0)
-        target.viewport = target.scissor = box.gl_box()
-        self._quad.render(moderngl.TRIANGLE_STRIP, vertices=4)
-        if behind is not None:
-            self._draw_behind(behind)
-        target.viewport = target.scissor = (0, 0, *self._surface.size)
-
-    def _clear(
-        self, target: moderngl.Framebuffer, colour: tuple[float, float, float, float]
-    ) -> None:
         target.use()
         target.viewport = target.scissor = (0, 0, *self._surface.size)
         mask, target.depth_mask = target.depth_mask, False
-        target.clear(color=colour)
+        target.clear(color=self._ground)
         target.depth_mask = mask
+        target.viewport = target.scissor = box.gl_box()
+        if self._texture is not None:
+            self._surface.ctx.enable_only(moderngl.NOTHING)
+            self._texture.use(0)
+            self._quad.render(moderngl.TRIANGLE_STRIP, vertices=4)
+        if behind is not None:
+            self._draw_behind(behind)
+        target.viewport = target.scissor = (0, 0, *self._surface.size)
 
     def cut(self, box: Letterbox, part: Extent, masks: Sequence[np.ndarray]) -> None:
         self._cut = (box, part, masks)
@@ -157,15 +152,10 @@ class Clear(Sampled):
     """Nothing: the picture is behind the frame already, such as a phone's camera's, which the
     phone shows by itself."""
 
+    _ground = (0.0, 0.0, 0.0, 0.0)
+
     def load(self, image: np.ndarray, box: Letterbox) -> None:
         """It is not drawn."""
-
-    def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
-        self._clear(target, (0.0, 0.0, 0.0, 0.0))
-        if behind is not None:
-            target.viewport = target.scissor = box.gl_box()
-            self._draw_behind(behind)
-            target.viewport = target.scissor = (0, 0, *self._surface.size)
 
     def draw_again(self, target: moderngl.Framebuffer, number: int) -> None:
         self._surface.ctx.blend_func = ERASE

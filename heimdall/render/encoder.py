@@ -44,7 +44,7 @@ class Encoder(Fallible, Generic[T]):
         nice: int = NICE,
     ) -> None:
         self._name, self._encode, self._deliver = name, encode, deliver
-        self.faults = self._faults = Faults()
+        self._faults = Faults()
         self._waiting: deque[tuple[np.ndarray, Drawn] | None] = deque(maxlen=1)
         self.overtaken = 0
         self._worker = Workers(name, urgency=lambda: lower_priority(nice))

@@ -14,7 +14,6 @@ from heimdall.render.encoder import Drawn, Encoder
 from heimdall.render.layout import Letterbox
 from heimdall.render.recorder import Copies
 from heimdall.system.extras import need
-from heimdall.system.faults import Fallible
 
 if TYPE_CHECKING:
     from heimdall.render.surface import Surface
@@ -27,7 +26,7 @@ _WHAT_TO_DO = {
 }
 
 
-class VirtualCamera(Fallible):
+class VirtualCamera:
     """Gives frames to ``device``, ANY free one or one by its name, such as ``/dev/video9``; all
     have the ``size`` (width, height) that it began with. Frames never wait: the newest is given.
     ``sent``: frames given. Main thread.
@@ -49,12 +48,16 @@ class VirtualCamera(Fallible):
         self.size, self.sent = size, 0
         self._copies = Copies()
         self._encoder = Encoder("virtual camera", self._fit, self._send)
-        self._faults = self._encoder.faults
 
     @property
     def device(self) -> str:
         """Its name."""
         return str(self._camera.device)
+
+    @property
+    def errors(self) -> list[str]:
+        """What has failed, each message once."""
+        return self._encoder.errors
 
     @property
     def overtaken(self) -> int:

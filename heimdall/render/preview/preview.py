@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from heimdall.capture.phone import PhonePictures
 from heimdall.render.encoder import PROMPT, Drawn, Encoder
 from heimdall.render.events import InputEvent, Key
-from heimdall.render.preview import replies
 from heimdall.render.preview.address import Address, is_loopback, own_names
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.journeys import Journey, Journeys
@@ -37,8 +36,8 @@ _FIGURES_S = 0.5  # between two figures for the page
 @dataclass(frozen=True)
 class PhoneOptions:
     """The page is a phone's screen: ``camera``, its pictures in the same way, the first one dark
-    and of ``size`` (width, height). ``overlay``: it shows its camera itself, and
-    frames are laid over that by their opacity. ``certificate``: a PEM file, else Heimdall's own.
+    and of ``size`` (width, height). ``overlay``: it shows its camera itself, and frames
+    are laid over that by their opacity. ``certificate``: a PEM file, else Heimdall's own.
     ``turn``: a relay, turn:USER:PASSWORD@HOST:PORT."""
 
     camera: bool
@@ -142,7 +141,7 @@ class Preview:
         now_s = time.perf_counter()
         if status is not self._told and now_s - self._told_s >= _FIGURES_S:
             self._told, self._told_s = status, now_s
-            self._server.figures(replies.status(status))
+            self._server.status(status)
 
     def poll(self) -> list[InputEvent]:
         """What the viewers did since the last call, as a window would tell it."""

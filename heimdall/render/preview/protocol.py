@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from heimdall.capture.device_pose import MOST_PLANES
+from heimdall.capture.device_pose import MOST_PLANES, Kind
 
 LONGEST = 512  # bytes of a message from the page
 LONGEST_OFFER = 65536  # of one that offers WebRTC
@@ -68,15 +68,10 @@ _Place = Annotated[
     float, Field(ge=-1000, le=1000), AfterValidator(lambda at: min(max(at, 0.0), 1.0))
 ]
 _Time = Annotated[float, Field(ge=0, le=MOST_MS * 1e6, allow_inf_nan=False)]
-_Three = Annotated[
-    list[Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]],
-    Field(min_length=3, max_length=3),
-]
-_Metres = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]
-_Four = Annotated[
-    list[Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]],
-    Field(min_length=4, max_length=4),
-]
+_Number = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]
+_Two = Annotated[list[_Number], Field(min_length=2, max_length=2)]
+_Three = Annotated[list[_Number], Field(min_length=3, max_length=3)]
+_Four = Annotated[list[_Number], Field(min_length=4, max_length=4)]
 _Notches = Annotated[float, Field(ge=-MOST_NOTCHES, le=MOST_NOTCHES)]
 
 
@@ -197,11 +192,8 @@ class Surface:
 
     id: Annotated[int, Field(ge=0, lt=2**31)]
     place: Placed
-    outline: Annotated[
-        list[Annotated[list[_Metres], Field(min_length=2, max_length=2)]],
-        Field(min_length=3, max_length=64),
-    ]
-    kind: Literal["horizontal", "vertical", "unknown"]
+    outline: Annotated[list[_Two], Field(min_length=3, max_length=64)]
+    kind: Kind
 
 
 @dataclass(frozen=True, config=_CHECKED)

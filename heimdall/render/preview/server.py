@@ -28,6 +28,7 @@ from heimdall.system.priority import lower_priority
 from heimdall.system.token import VARIABLE, is_same, read_token
 
 if TYPE_CHECKING:
+    from heimdall.render.panel import Status
     from heimdall.render.preview.phone import Phones, Screens
     from heimdall.render.preview.video import Encoded
     from heimdall.system.certificate import Certificate
@@ -119,10 +120,10 @@ class Server:
         """Tell how far loading is."""
         self._call(self._tell, replies.progress(what, share))
 
-    def figures(self, text: str) -> None:
+    def status(self, status: Status) -> None:
         """Tell how the run fares."""
         if self._viewers:
-            self._call(self._tell_all, text)
+            self._call(lambda: self._tell_all(replies.status(status)))
 
     @property
     def errors(self) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.browser import WAIT_S, Page, browser, installed
-from tests.served import Served
+from tests.served import ServedApp
 
 pytestmark = [
     pytest.mark.slow,
@@ -48,18 +48,15 @@ class Mine(App):
 """
 
 
-class Run(Served):
+class Run(ServedApp):
     """``heimdall run --serve`` in a process of its own, and what its app was told."""
 
     def __init__(self, folder: Path) -> None:
-        self.log = folder / "log"
-        self.log.touch()
-        (folder / "mine.py").write_text(APP.replace("LOG", repr(str(self.log))))
         halves = np.zeros((90, 160, 3), np.uint8)
         halves[:, :80, 2] = halves[:, 80:, 0] = 255  # red left, blue right
         cv2.imwrite(str(folder / "halves.png"), halves)
         super().__init__(
-            str(folder / "mine.py"),
+            *(folder, APP),
             *("--source", str(folder / "halves.png"), "--serve", "0", "--headless"),
             *("--device", "onnxruntime", "--overlay", "off", "--json"),
         )
@@ -84,10 +81,8 @@ class Run(Served):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    started = Run(tmp_path_factory.mktemp("run"))
-    yield started
-    started.process.kill()
-    started.process.wait()
+    with Run(tmp_path_factory.mktemp("run")) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

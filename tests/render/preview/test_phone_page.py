@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
 
-from heimdall.system.certificate import CONFIG
 from tests.browser import WAIT_S, Page, as_phone, browser, installed
-from tests.served import Served
+from tests.served import on_a_phone
 
 pytestmark = [
     pytest.mark.slow,
@@ -40,23 +38,6 @@ class Mine(App):
 """
 
 
-class Run(Served):
-    """``heimdall run --phone`` in a process of its own."""
-
-    def __init__(self, folder: Path, view: str = "video") -> None:
-        self.log = folder / "log"
-        self.log.touch()
-        (folder / "mine.py").write_text(
-            APP.replace("LOG", repr(str(self.log))).replace("STAMPED", str(view == "overlay"))
-        )
-        super().__init__(
-            str(folder / "mine.py"),
-            *("--phone", view, "--serve", "0.0.0.0:0", "--device", "onnxruntime"),
-            *("--overlay", "off", "--json"),
-            env={CONFIG: str(folder / "config")},
-        )
-
-
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory):
     """What a camera sees: red at the left, blue at the right, and a square that moves."""
@@ -72,10 +53,9 @@ def clip(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    started = Run(tmp_path_factory.mktemp("run"))
-    yield started
-    started.process.kill()
-    started.process.wait()
+    source = APP.replace("STAMPED", "False")
+    with on_a_phone(tmp_path_factory.mktemp("run"), source, "video") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +138,9 @@ def test_a_tap_arrives_where_the_camera_saw_it(page, run):
 
 
 def test_an_overlay_is_laid_over_the_phones_own_camera(tmp_path, open_page):
-    over = Run(tmp_path, "overlay")
-    page = open_page(over.url)
-    try:
+    source = APP.replace("STAMPED", "True")
+    with on_a_phone(tmp_path, source, "overlay") as over:
+        page = open_page(over.url)
         page.wait_for("phone.flows() && find('card').hidden && !find('content').hidden")
         page.wait_for("content.width === 480 && content.height === 360")
         assert page.value("video.hidden && !find('camera').hidden")
@@ -186,10 +166,7 @@ def test_an_overlay_is_laid_over_the_phones_own_camera(tmp_path, open_page):
             assert time.monotonic() < end
             time.sleep(0.02)
         assert abs(int(said.splitlines()[-1].split()[0]) - 300) < 6
-    finally:
         page.call("Page.close")
-        over.process.kill()
-        over.process.wait()
 
 
 def test_a_page_that_is_loaded_again_goes_on(page):

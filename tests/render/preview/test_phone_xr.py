@@ -7,14 +7,12 @@ import shutil
 import subprocess
 import tarfile
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from heimdall.system.certificate import CONFIG
 from tests.browser import WAIT_S, as_phone, browser, installed
-from tests.served import Served
+from tests.served import ServedApp, on_a_phone
 
 pytestmark = [
     pytest.mark.slow,
@@ -86,30 +84,16 @@ DEVICE = """
 """
 
 
-class Run(Served):
-    """``heimdall run --phone overlay`` in a process of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.log = folder / "log"
-        self.log.touch()
-        (folder / "mine.py").write_text(APP.replace("LOG", repr(str(self.log))))
-        super().__init__(
-            str(folder / "mine.py"),
-            *("--phone", "overlay", "--serve", "0.0.0.0:0", "--device", "onnxruntime"),
-            *("--overlay", "off", "--json"),
-            env={CONFIG: str(folder / "config")},
-        )
-
-    def tells(self, **wanted: Any) -> dict[str, Any]:
-        """What the app says once that is so."""
-        end = time.monotonic() + WAIT_S
-        while True:
-            lines = self.log.read_text().splitlines()[-1:]
-            last = json.loads(lines[0]) if lines and lines[0].endswith("}") else {}
-            if wanted.items() <= last.items():
-                return last
-            assert time.monotonic() < end, f"never {wanted}: {last}"
-            time.sleep(0.05)
+def tells(run: ServedApp, **wanted: Any) -> dict[str, Any]:
+    """What the app says once that is so."""
+    end = time.monotonic() + WAIT_S
+    while True:
+        lines = run.log.read_text().splitlines()[-1:]
+        last = json.loads(lines[0]) if lines and lines[0].endswith("}") else {}
+        if wanted.items() <= last.items():
+            return last
+        assert time.monotonic() < end, f"never {wanted}: {last}"
+        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -127,10 +111,8 @@ def iwer(tmp_path_factory) -> str:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    started = Run(tmp_path_factory.mktemp("run"))
-    yield started
-    started.process.kill()
-    started.process.wait()
+    with on_a_phone(tmp_path_factory.mktemp("run"), APP, "overlay") as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -148,14 +130,14 @@ def page(run, iwer, tmp_path_factory):
 
 
 def test_the_world_is_the_devices(page, run):
-    said = run.tells(source="device", state="tracked")
+    said = tells(run, source="device", state="tracked")
     assert said["at"] == pytest.approx((0.3, -0.2, 1.5 - HEAD_M), abs=0.01)  # z up
     assert said["size"] == [640, 480]
     assert said["lens"] == pytest.approx((0.375, 0.5), abs=1e-3)  # iwer sees 90 degrees, upwards
 
 
 def test_its_planes_are_found_and_met(run, page):
-    said = run.tells(source="device", hit="plane 0")
+    said = tells(run, source="device", hit="plane 0")
     (plane,) = said["planes"]
     assert plane == ["horizontal", pytest.approx(4), pytest.approx(6), pytest.approx(0.1 - HEAD_M)]
 
@@ -163,7 +145,7 @@ def test_its_planes_are_found_and_met(run, page):
 def test_it_moves_with_the_device(page, run):
     page.value("emulated.position.set(1.3, 1.5, 0.2)")
     end = time.monotonic() + WAIT_S
-    while abs(run.tells(state="tracked")["at"][0] - 1.3) > 0.02:
+    while abs(tells(run, state="tracked")["at"][0] - 1.3) > 0.02:
         assert time.monotonic() < end
         time.sleep(0.05)
 
@@ -178,4 +160,4 @@ def test_after_its_end_it_may_begin_again(page, run):
     page.wait_for("!find('start-ar').hidden")
     page.value("find('start-ar').click()")
     page.wait_for("find('card').hidden")
-    run.tells(source="device", state="tracked")
+    tells(run, source="device", state="tracked")

@@ -98,12 +98,18 @@ def test_the_camera_comes_in_and_frames_go_out(preview, headless):
     assert preview.errors == []
 
 
+async def compared(open_) -> Phone:
+    """A phone that is connected, and has told what its clock says."""
+    phone = await open_()
+    await phone.connect()
+    epoch_ms = 1000 * time.time() - time.perf_counter_ns() / 1e6
+    await phone.say(type="clock", sent=5.0, epoch=epoch_ms)
+    return phone
+
+
 def test_what_the_sensors_said_comes_with_its_picture(preview):
     async def body(open_):
-        phone = await open_()
-        await phone.connect()
-        epoch_ms = 1000 * time.time() - time.perf_counter_ns() / 1e6
-        await phone.say(type="clock", sent=5.0, epoch=epoch_ms)
+        phone = await compared(open_)
         answer = await phone.hear("clock")
         assert answer["sent"] == 5.0
         assert abs(answer["now"] - time.perf_counter_ns() / 1e6) < 60_000
@@ -130,10 +136,7 @@ def test_what_the_sensors_said_comes_with_its_picture(preview):
 
 def test_where_the_phone_tracks_itself_comes_with_its_picture(preview):
     async def body(open_):
-        phone = await open_()
-        await phone.connect()
-        epoch_ms = 1000 * time.time() - time.perf_counter_ns() / 1e6
-        await phone.say(type="clock", sent=5.0, epoch=epoch_ms)
+        phone = await compared(open_)
         place = {"at": [1, 2, 3], "turn": [0, 0, 0, 1]}
         corners = [[0, 0], [1, 0], [0, 1]]
         plane = {"id": 4, "place": place, "outline": corners, "kind": "horizontal"}

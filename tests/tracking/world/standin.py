@@ -6,9 +6,11 @@ The room: a table, its top level with z = 0, metres. The map has it in other axe
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from heimdall.capture import Camera, Frame, Motion, Pose
+from heimdall.capture import Camera, DevicePose, Frame, Motion, Pose
 from heimdall.tracking import World
 from heimdall.tracking.pose import Tracking
 from heimdall.tracking.slam.found import FoundPlane, Planes
@@ -117,6 +119,7 @@ class Run:
         self.world.begin(self.tracker)
         self.number = 0
         self.motion: Motion | None = None
+        self.device: DevicePose | None = None
 
     def show(self, where: Pose | str = FIRST, count: int = 1) -> World:
         """A camera at a place of the room; or why there is none."""
@@ -127,6 +130,7 @@ class Run:
 
     def look(self) -> World:
         image, lens = np.zeros((480, 640, 3), np.uint8), LENS.sensing(self.motion)
+        lens = replace(lens, device=self.device)
         frame = Frame(image, self.number, self.number * FRAME_NS, lens)
         self.world.thread.hand(frame)
         assert self.world.thread.settle()

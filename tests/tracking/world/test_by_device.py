@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from heimdall.capture import DevicePlane, DevicePose, Frame, Pose
+from heimdall.capture import DevicePlane, DevicePose, Pose
 from heimdall.tracking import World
 
-from .standin import FIRST, FRAME_NS, LENS, SECOND, Run, pixel
+from .standin import FIRST, SECOND, Run, pixel
 
 # World, z up, to the device's axes, y up.
 TO_DEVICE = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])
@@ -32,14 +30,8 @@ class Device(Run):
 
     def at(self, where: Pose | None) -> World:
         pose = by_device(where) if where is not None else None
-        camera = replace(LENS, device=DevicePose(pose, self.planes))
-        image = np.zeros((480, 640, 3), np.uint8)
-        frame = Frame(image, self.number, self.number * FRAME_NS, camera)
-        self.world.thread.hand(frame)
-        assert self.world.thread.settle()
-        self.world.show(frame, 1 + frame.captured_ns)
-        self.number += 1
-        return self.world
+        self.device = DevicePose(pose, self.planes)
+        return self.look()
 
 
 @pytest.fixture

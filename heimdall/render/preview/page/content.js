@@ -89,8 +89,10 @@ const CONTENT = (() => {
           sized(video.videoWidth, video.videoHeight / 2);
           gl.bindFramebuffer(gl.FRAMEBUFFER, null);
         }
+        const again = box && own.shown === video.currentTime; // AR has more frames than the video
+        own.shown = video.currentTime;
         gl.bindTexture(gl.TEXTURE_2D, own.video);
-        gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, video);
+        if (!again) gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, video);
         fill(own.together, own.video, box || [0, 0, canvas.width, canvas.height]);
       },
       // A texture into the canvas, of so many pixels.

@@ -5,6 +5,7 @@
 const XR = (() => {
   const WIDE = 640; // of the camera's picture for the run, its longer side
   const LEVEL = 0.95, SAME_M = 0.08, AROUND_M = 0.25; // of hits that make a plane
+  const MOST = 64; // planes, and corners of one
   const PLANES_MS = 500, AGAIN_MS = 2000; // between two looks, and until the same is told again
 
   async function supported() {
@@ -38,8 +39,8 @@ const XR = (() => {
       const found = [];
       for (const plane of frame.detectedPlanes) {
         const pose = frame.getPose(plane.planeSpace, space);
-        if (!pose || plane.polygon.length < 3 || found.length === 64) continue;
-        const outline = plane.polygon.slice(0, 64).map(({x, z}) => [x, z]);
+        if (!pose || plane.polygon.length < 3 || found.length === MOST) continue;
+        const outline = plane.polygon.slice(0, MOST).map(({x, z}) => [x, z]);
         const kind = ["horizontal", "vertical"].includes(plane.orientation) ? plane.orientation : "unknown";
         found.push({id: number(plane), place: place(pose.transform), outline, kind});
       }
