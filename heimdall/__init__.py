@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from heimdall.capture import (
         SOURCES,
         Camera,
+        DeviceLight,
         DevicePlane,
         DevicePose,
         Frame,
@@ -104,8 +105,8 @@ __version__ = "0.2.0"
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {
     "heimdall.app": "App DNN Feed RunOptions",
-    "heimdall.capture": "SOURCES Camera DevicePlane DevicePose Frame Motion Pose Reader Source "
-    "open_source",
+    "heimdall.capture": "SOURCES Camera DeviceLight DevicePlane DevicePose Frame Motion Pose "
+    "Reader Source open_source",
     "heimdall.engine": "ENGINES Engine",
     "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
     "RequestError",
@@ -140,6 +141,7 @@ __all__ = [
     "ConfigError",
     "Detection",
     "DeviceError",
+    "DeviceLight",
     "DevicePlane",
     "DevicePose",
     "Embedding",

@@ -1,6 +1,6 @@
 """Where frames come from: cameras, files and streams, read on a thread of their own."""
 
-from heimdall.capture.device_pose import DevicePlane, DevicePose
+from heimdall.capture.device_pose import DeviceLight, DevicePlane, DevicePose
 from heimdall.capture.kinds import SOURCES
 from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.pose import Pose
@@ -10,6 +10,7 @@ from heimdall.capture.source import Frame, Source, open_source
 __all__ = [
     "SOURCES",
     "Camera",
+    "DeviceLight",
     "DevicePlane",
     "DevicePose",
     "Frame",

@@ -14,6 +14,7 @@ from heimdall.errors import ConfigError
 Kind = Literal["horizontal", "vertical", "unknown"]
 KINDS = get_args(Kind)
 MOST_PLANES = 64
+_SHORT = 1e-6  # of a direction
 _SQUARE = 1e-3  # that a rotation's columns may be off, as those of float32 are
 
 
@@ -39,13 +40,37 @@ class DevicePlane:
 
 
 @dataclass(frozen=True, eq=False)
+class DeviceLight:
+    """The light that the device stands in. ``towards``: the main light, in the device's axes, of
+    any length; ``main``, ``around``: what falls from it on what faces it, and from all else on
+    what faces up, linear RGB, of which 1 makes white things look white. Raises ConfigError for
+    what is none."""
+
+    towards: np.ndarray | Sequence[float]
+    main: np.ndarray | Sequence[float]
+    around: np.ndarray | Sequence[float]
+
+    def __post_init__(self) -> None:
+        for name in ("towards", "main", "around"):
+            found = _numbers(getattr(self, name))
+            if found is None or found.shape != (3,):
+                raise ConfigError(f"a device's light: {name} must be three finite numbers")
+            object.__setattr__(self, name, found)
+        length = float(np.linalg.norm(self.towards))
+        if length < _SHORT or min(*self.main, *self.around) < 0:
+            raise ConfigError("a device's light: give a direction, and colours of 0 or more")
+        object.__setattr__(self, "towards", np.asarray(self.towards) / length)
+
+
+@dataclass(frozen=True, eq=False)
 class DevicePose:
     """``pose``: from the device's axes (metres, y up) to the camera (x right, y down, z into the
-    picture); None: it is lost. ``planes``: all that it has found. Raises ConfigError for what is
-    none."""
+    picture); None: it is lost. ``planes``: all that it has found. ``light``: where it says. Raises
+    ConfigError for what is none."""
 
     pose: Pose | None
     planes: Sequence[DevicePlane] = ()
+    light: DeviceLight | None = None
 
     def __post_init__(self) -> None:
         if self.pose is not None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.capture.device_pose import DevicePlane, DevicePose
+from heimdall.capture.device_pose import DeviceLight, DevicePlane, DevicePose
 from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
@@ -32,6 +32,7 @@ INPUTS = "/heimdall/inputs"
 SCHEMA = 1
 IMAGE_SCHEMA, CAMERA_SCHEMA = "foxglove.CompressedImage", "foxglove.CameraCalibration"
 JSON_SCHEMA = json.dumps({"type": "object"}).encode()
+_LIGHT = ("towards", "main", "around")
 _GUESSED = "camera, guessed"  # the frame's name says so, for there is no field
 _STAMP = ".google.protobuf.Timestamp"
 
@@ -129,7 +130,11 @@ def device_data(said: DevicePose) -> dict[str, Any]:
         }
         for each in said.planes
     ]
-    return {"pose": _pose_data(said.pose) if said.pose is not None else None, "planes": planes}
+    data = {"pose": _pose_data(said.pose) if said.pose is not None else None, "planes": planes}
+    if said.light is not None:
+        light = {name: getattr(said.light, name).tolist() for name in _LIGHT}
+        data["light"] = light
+    return data
 
 
 def read_device(data: Mapping[str, Any]) -> DevicePose:
@@ -139,7 +144,10 @@ def read_device(data: Mapping[str, Any]) -> DevicePose:
             DevicePlane(each["id"], _read_pose(each), each["outline"], each["kind"])
             for each in data["planes"]
         ]
-        return DevicePose(_read_pose(data["pose"]) if data["pose"] is not None else None, planes)
+        pose = _read_pose(data["pose"]) if data["pose"] is not None else None
+        said = data.get("light")
+        light = None if said is None else DeviceLight(*(said[name] for name in _LIGHT))
+        return DevicePose(pose, planes, light)
     except (KeyError, TypeError, AttributeError) as error:
         raise ConfigError(f"a device's pose of the capture lacks {error}") from error
 

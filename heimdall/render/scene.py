@@ -69,8 +69,8 @@ class Scene:
     """Layers over the camera picture, drawn to a surface. Main thread only.
 
     ``camera``: the one that took the picture; while its pose is None, nothing that stands in the
-    world is drawn. ``estimates_light``: whether the picture tints and turns the light that models
-    stand in.
+    world is drawn. ``estimates_light``: whether the picture, or a device that says more of it,
+    tints and turns the light that models stand in.
     """
 
     def __init__(self, surface: Surface):
@@ -91,6 +91,7 @@ class Scene:
         self._sequence: int | None = None
         self._began_s = perf_counter()
         self.estimates_light = True
+        self._told_light = False  # by the device
         # What took the picture, with its pose in the world where that is known.
         self.camera: Camera | None = None
         self.world: World | None = None  # of the app that draws
@@ -104,6 +105,8 @@ class Scene:
         """Start a frame over ``image``, BGR uint8 (h, w, 3), that ``camera`` took."""
         self._layers, self._behind, self.camera, self._written = [], None, camera, 0.0
         self.load(image, sequence)
+        device = camera.device if camera is not None and self.estimates_light else None
+        self._told_light = device is not None and self._stock.told(device)
 
     def load(self, image: np.ndarray, sequence: int) -> None:
         """Send a picture to the GPU, unless ``sequence`` is that of the last one or the surface
@@ -117,7 +120,7 @@ class Scene:
         if sequence != self._sequence or box != self._box:
             self._box, self._sequence = box, sequence
             self._backdrop.load(image, box)
-            self._stock.see(image, estimate=self.estimates_light)
+            self._stock.see(image, estimate=self.estimates_light and not self._told_light)
 
     def to_picture(self, x: float, y: float) -> tuple[float, float]:
         """Picture coordinates of a point on the surface, such as the mouse."""

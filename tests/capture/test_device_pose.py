@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from heimdall import ConfigError, DevicePlane, DevicePose, Pose
+from heimdall import ConfigError, DeviceLight, DevicePlane, DevicePose, Pose
 
 STILL = Pose(np.eye(3), np.zeros(3))
 CORNERS = [[0, 0], [1, 0], [0, 1]]
@@ -56,3 +56,18 @@ def test_what_is_no_plane_is_refused(wrong):
 def test_more_planes_than_a_room_has_are_refused():
     with pytest.raises(ConfigError, match="at most 64"):
         DevicePose(STILL, [DevicePlane(number, STILL, CORNERS) for number in range(65)])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"towards": [0, 0, 0]},
+        {"towards": [0, 1]},
+        {"main": [1, -1, 1]},
+        {"around": [np.nan, 1, 1]},
+        {"main": "red"},
+    ],
+)
+def test_what_is_no_light_is_refused(wrong):
+    with pytest.raises(ConfigError, match="device's light"):
+        DeviceLight(**{"towards": [0, 1, 0], "main": [1, 1, 1], "around": [1, 1, 1], **wrong})

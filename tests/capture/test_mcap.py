@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heimdall.capture import DevicePlane, DevicePose, Frame, Pose, open_source
+from heimdall.capture import DeviceLight, DevicePlane, DevicePose, Frame, Pose, open_source
 from heimdall.capture import mcap_messages as messages
 from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.mcap_reader import McapReader, as_json, read_messages
@@ -76,7 +76,8 @@ def test_what_a_device_said_of_a_picture_comes_with_it_again(tmp_path):
     writer, began_ns = McapWriter(tmp_path / "a.mcap", lossless=True), time.perf_counter_ns()
     pose = Pose.of(np.array([0.1, 0.2, 0.3]), np.array([1.0, 2.0, 3.0]))
     plane = DevicePlane(7, pose, [[0, 0], [1, 0], [1, 2]], "vertical")
-    said = [DevicePose(pose, [plane]), None, DevicePose(None)]
+    light = DeviceLight([0.6, 0.8, 0], [1, 0.5, 0.25], [0, 0.125, 2])
+    said = [DevicePose(pose, [plane], light), None, DevicePose(None)]
     for number, each in enumerate(said):
         camera = replace(CAMERA, device=each)
         writer.frame(Frame(picture(number), number, began_ns + number * MS, camera))
@@ -87,6 +88,9 @@ def test_what_a_device_said_of_a_picture_comes_with_it_again(tmp_path):
             found.append(reader.camera.device)
     assert found[1] is None
     assert (found[2].pose, found[2].planes) == (None, ())
+    assert found[2].light is None
+    for name in ("towards", "main", "around"):
+        assert getattr(found[0].light, name) == pytest.approx(getattr(light, name))
     assert found[0].pose.rotation == pytest.approx(pose.rotation)
     assert found[0].pose.translation == pytest.approx(pose.translation)
     (again,) = found[0].planes

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import cv2
 import numpy as np
 
+from heimdall.capture.device_pose import DeviceLight
 from heimdall.capture.pose import Pose
 from heimdall.render.content.images import Texture
 
@@ -22,6 +23,7 @@ BRIGHTEST = 4.0  # of a reflection; a map holds the root of its share of that
 _NORMAL = 0.80  # luminance that falls on what faces up, of a room that is neither bright nor dark
 _LUMA = np.array([0.2126, 0.7152, 0.0722])
 _GREY = 0.16  # mean of a picture that is neither bright nor dark, linear
+_STRENGTHS = 0.45, 1.5  # the least and the most
 _UP, _BEHIND = 0.9, 0.45  # where a main light is that the picture does not tell of: above, behind
 _SETTLING = 0.15  # share of a new estimate in the light
 
@@ -61,7 +63,7 @@ def estimate(picture: np.ndarray) -> Estimate:
     tint = np.clip(mean / float(mean @ _LUMA), 0.5, 2.0)
     colour = 0.5 + 0.5 * tint
     colour /= float(colour @ _LUMA)
-    strength = float(np.clip(np.sqrt(float(mean @ _LUMA) / _GREY), 0.45, 1.5))
+    strength = float(np.clip(np.sqrt(float(mean @ _LUMA) / _GREY), *_STRENGTHS))
     bright = np.clip(luma - np.quantile(luma, 0.7), 0, None)
     total = float(bright.sum()) + 1e-6
     rows, columns = luma.shape
@@ -72,8 +74,18 @@ def estimate(picture: np.ndarray) -> Estimate:
     return Estimate(tuple(colour.tolist()), strength, tuple(towards.tolist()))
 
 
+def as_told(light: DeviceLight, camera: Pose) -> Estimate:
+    """The light that a device tells of, whose axes ``camera`` leads to the camera from."""
+    towards = np.asarray(light.towards)
+    falls = np.asarray(light.around) + np.asarray(light.main) * max(float(towards[1]), 0.0) + 1e-4
+    luma = float(falls @ _LUMA)
+    strength = float(np.clip(luma / _NORMAL, *_STRENGTHS))
+    seen = camera.rotation @ towards
+    return Estimate(tuple((falls / luma).tolist()), strength, tuple(seen.tolist()))
+
+
 class Light:
-    """A room as the camera's pictures tint it, followed smoothly."""
+    """A room as the camera's pictures tint it, followed smoothly, or as a device tells of it."""
 
     def __init__(self, room: Room):
         self.room = room

@@ -14,9 +14,10 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from heimdall.capture.device_pose import DevicePose
 from heimdall.errors import AppError, unknown
 from heimdall.render.content.figures import Figures
-from heimdall.render.content.light import Light, Room, usual_room
+from heimdall.render.content.light import Light, Room, as_told, usual_room
 from heimdall.render.content.model import Model
 from heimdall.render.content.reader import Reader
 from heimdall.render.content.sending import Picture, Sent, send, sent_picture
@@ -129,6 +130,14 @@ class Stock:
         self._pictures += 1
         if estimate and self._figures.light is not None and self._pictures % _LOOK == 1:
             self._figures.light[0].see(picture)
+
+    def told(self, said: DevicePose) -> bool:
+        """What a device says of the light as the picture was taken; False: nothing."""
+        if said.light is None or said.pose is None:
+            return False
+        if self._figures.light is not None:
+            self._figures.light[0].estimated = as_told(said.light, said.pose)
+        return True
 
     def _advance(self) -> None:
         """Send something, for about a millisecond."""

@@ -11,17 +11,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from heimdall.capture.device_pose import DevicePlane, DevicePose
+from heimdall.capture.device_pose import DeviceLight, DevicePlane, DevicePose
 from heimdall.capture.lens import Camera, Motion
 from heimdall.capture.pose import Pose
-from heimdall.render.preview.protocol import Placed, Sensed, Surfaces
+from heimdall.render.preview.protocol import Lit, Placed, Sensed, Surfaces
 
 _OURS = np.diag([1.0, -1.0, -1.0])  # from WebXR's camera
 
 
-def said(camera: Camera, sample: Sensed, planes: Sequence[DevicePlane]) -> Camera:
+def said(
+    camera: Camera,
+    sample: Sensed,
+    planes: Sequence[DevicePlane],
+    light: DeviceLight | None = None,
+) -> Camera:
     """``camera`` with what was sensed as it took a picture, and, where WebXR tracks the phone, its
-    pose, its lens and those planes."""
+    pose, its lens, those planes and that light."""
     motion = Motion(sample.down, sample.acceleration) if sample.down is not None else None
     viewed = sample.viewed
     if viewed is None:
@@ -32,7 +37,7 @@ def said(camera: Camera, sample: Sensed, planes: Sequence[DevicePlane]) -> Camer
     return Camera(
         *(width, height, fx * width, fy * height, cx * width - 0.5, cy * height - 0.5),
         motion=motion,
-        device=DevicePose(pose, planes),
+        device=DevicePose(pose, planes, light),
     )
 
 
@@ -41,6 +46,11 @@ def planes_of(message: Surfaces) -> Sequence[DevicePlane]:
     return tuple(
         DevicePlane(each.id, _own(each.place), each.outline, each.kind) for each in message.planes
     )
+
+
+def light_of(message: Lit) -> DeviceLight:
+    """The light of a message."""
+    return DeviceLight(message.towards, message.main, message.around)
 
 
 def _own(place: Placed) -> Pose:

@@ -17,13 +17,13 @@ from aiortc import MediaStreamTrack, RTCRtpReceiver
 from aiortc.mediastreams import MediaStreamError
 from av import VideoFrame
 
-from heimdall.capture.device_pose import DevicePlane
+from heimdall.capture.device_pose import DeviceLight, DevicePlane
 from heimdall.capture.lens import Camera
 from heimdall.capture.phone import PhonePictures, Taken
 from heimdall.render.preview import inside
-from heimdall.render.preview.device import planes_of, said
+from heimdall.render.preview.device import light_of, planes_of, said
 from heimdall.render.preview.journeys import Journeys
-from heimdall.render.preview.protocol import Sensed, Surfaces
+from heimdall.render.preview.protocol import Lit, Sensed, Surfaces
 from heimdall.render.preview.video import H264, TICKS
 
 _WORD = 1 << 32
@@ -47,6 +47,7 @@ class Intake:
         self._epoch_s: float | None = None  # what the phone's clock is ahead of ours
         self._samples: deque[Sensed] = deque(maxlen=_SAMPLES)
         self._planes: Sequence[DevicePlane] = ()
+        self._light: DeviceLight | None = None
 
     def clock(self, epoch_ms: float) -> None:
         """The phone's clock, in ms since 1970, is that far ahead of ours."""
@@ -59,6 +60,15 @@ class Intake:
     def surfaces(self, message: Surfaces) -> None:
         """The planes that the phone knows from now on."""
         self._planes = planes_of(message)
+
+    def lit(self, message: Lit) -> None:
+        """The light that the phone stands in from now on."""
+        self._light = light_of(message)
+
+    @property
+    def tracked(self) -> bool:
+        """Whether the phone tracks itself, and so can turn what was drawn for an older picture."""
+        return bool(self._samples) and self._samples[-1].viewed is not None
 
     async def run(self, track: MediaStreamTrack) -> None:
         """Take pictures until there are no more."""
@@ -79,10 +89,10 @@ class Intake:
         own = sample is not None and abs(sample.at_ms - captured_ns / 1e6) < _OWN_MS
         sent_ns = {"sent": round(sample.sent_ms * 1e6)} if sample is not None and own else {}
         self._journeys.note(captured_ns, received=came_ns, decoded=decoded_ns, **sent_ns)
-        planes = self._planes
+        planes, light = self._planes, self._light
 
         def seen_by(camera: Camera) -> Camera:
-            return said(camera, sample, planes) if sample is not None else camera
+            return said(camera, sample, planes, light) if sample is not None else camera
 
         self._pictures.put(Taken(lambda: _bgr(frame), captured_ns, seen_by))
 

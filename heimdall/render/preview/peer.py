@@ -21,7 +21,7 @@ from aiortc import (
 )
 
 from heimdall.capture.phone import PhonePictures
-from heimdall.render.preview import inside
+from heimdall.render.preview import inside, replies
 from heimdall.render.preview.intake import Intake
 from heimdall.render.preview.journeys import Journeys
 from heimdall.render.preview.protocol import MessageError
@@ -100,7 +100,9 @@ class Peer:
         video.direction = "sendonly" if pictures is None else "sendrecv"
         answer = await connection.createAnswer()
         self.codec = _agreed(answer.sdp)
-        self._outlet = _Outlet(lambda: inside.rtp_time(video.sender), self._ask_key)
+        self._outlet = _Outlet(
+            lambda: inside.rtp_time(video.sender), self._ask_key, self._tell_drawn
+        )
         video.sender.replaceTrack(self._outlet)
         inside.on_key_wanted(video.sender, self._ask_key)
         track: MediaStreamTrack | None = video.receiver.track
@@ -137,6 +139,10 @@ class Peer:
     def _ask_key(self) -> None:
         self._want_key(self.codec)
 
+    def _tell_drawn(self, rtp: int, encoded: Encoded) -> None:
+        if self.intake is not None and self.intake.tracked:
+            self.say(replies.drawn(rtp, encoded.drawn.captured_ns / 1e6))
+
     def _state_changed(self) -> None:
         self.connected = self._connection.connectionState == "connected"
         if self.connected:
@@ -159,9 +165,14 @@ class _Outlet(MediaStreamTrack):
 
     kind = "video"
 
-    def __init__(self, rtp_time: Callable[[], int | None], ask_key: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        rtp_time: Callable[[], int | None],
+        ask_key: Callable[[], object],
+        sent: Callable[[int, Encoded], object],
+    ) -> None:
         super().__init__()
-        self._rtp_time, self._ask_key = rtp_time, ask_key
+        self._rtp_time, self._ask_key, self._tell_sent = rtp_time, ask_key, sent
         self._frames: asyncio.Queue[Encoded] = asyncio.Queue()
         self._sent: dict[int, Encoded] = {}  # by RTP time
         self._last: Encoded | None = None
@@ -192,6 +203,7 @@ class _Outlet(MediaStreamTrack):
         if self._last is None or rtp is None:
             return
         self._sent[rtp % _WORD] = self._last
+        self._tell_sent(rtp % _WORD, self._last)
         while len(self._sent) > _SENT:
             del self._sent[next(iter(self._sent))]
 

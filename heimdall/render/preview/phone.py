@@ -12,7 +12,16 @@ from heimdall.errors import ConfigError
 from heimdall.render.preview import replies
 from heimdall.render.preview.journeys import Journeys
 from heimdall.render.preview.peer import Peer, Turn, ice_servers
-from heimdall.render.preview.protocol import Clock, Line, Message, Offered, Seen, Sensed, Surfaces
+from heimdall.render.preview.protocol import (
+    Clock,
+    Line,
+    Lit,
+    Message,
+    Offered,
+    Seen,
+    Sensed,
+    Surfaces,
+)
 from heimdall.render.preview.video import Encoded
 from heimdall.render.preview.viewer import Viewer
 
@@ -118,6 +127,8 @@ class Phones:
             peer.intake.sensed(message)
         elif isinstance(message, Surfaces) and peer.intake is not None:
             peer.intake.surfaces(message)
+        elif isinstance(message, Lit) and peer.intake is not None:
+            peer.intake.lit(message)
         elif isinstance(message, Line):
             self._line(peer.codec, message.lost)
         elif isinstance(message, Seen) and self.drives(viewer):

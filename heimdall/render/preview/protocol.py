@@ -71,6 +71,8 @@ _Time = Annotated[float, Field(ge=0, le=MOST_MS * 1e6, allow_inf_nan=False)]
 _Number = Annotated[float, Field(ge=-1000, le=1000, allow_inf_nan=False)]
 _Two = Annotated[list[_Number], Field(min_length=2, max_length=2)]
 _Three = Annotated[list[_Number], Field(min_length=3, max_length=3)]
+_Strength = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+_Colour = Annotated[list[_Strength], Field(min_length=3, max_length=3)]
 _Four = Annotated[list[_Number], Field(min_length=4, max_length=4)]
 _Notches = Annotated[float, Field(ge=-MOST_NOTCHES, le=MOST_NOTCHES)]
 
@@ -205,6 +207,20 @@ class Surfaces:
 
 
 @dataclass(frozen=True, config=_CHECKED)
+class Lit:
+    """The light as WebXR estimates it; see ``DeviceLight``."""
+
+    towards: _Three
+    main: _Colour
+    around: _Colour
+    type: Literal["light"] = "light"
+
+    def __post_init__(self) -> None:
+        if not any(self.towards):
+            raise ValueError("towards: light comes from somewhere")
+
+
+@dataclass(frozen=True, config=_CHECKED)
 class Sensed:
     """The camera took a picture at ``at_ms``, and gave it away at ``sent_ms``; then gravity pulled
     ``down``, and the phone was accelerated by so many m/s^2, in the axes of ``Motion``; ``viewed``:
@@ -250,6 +266,7 @@ Message = (
     | Clock
     | Sensed
     | Surfaces
+    | Lit
     | Seen
     | Line
 )
@@ -257,7 +274,7 @@ _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 
 _TYPES = (
     "the message must have a type: key, pointer, scroll, blur, watch, shown, offer, clock, sensed, "
-    "surfaces, seen, line"
+    "surfaces, light, seen, line"
 )
 _PROBLEMS = {
     "json_invalid": "the message is not JSON",

@@ -44,6 +44,12 @@ def figures(latency_ms: float | None) -> str:
     return json.dumps({"type": "figures", "latency": rounded})
 
 
+def drawn(rtp: int, captured_ms: float) -> str:
+    """The frame of this RTP time was drawn for the picture that the camera took then, by our
+    clock."""
+    return json.dumps({"type": "drawn", "rtp": rtp, "captured": round(captured_ms, 3)})
+
+
 def status(of: Status) -> str:
     """How a run fares, for the page's charts: times in ms, rates a second."""
     dnns = [

@@ -55,7 +55,14 @@ _REFUSED = {
     "full": "found all places taken",
     "no_handle": "for want of handles",
 }
-_OF_PHONES = protocol.Clock | protocol.Sensed | protocol.Surfaces | protocol.Seen | protocol.Line
+_OF_PHONES = (
+    protocol.Clock
+    | protocol.Sensed
+    | protocol.Surfaces
+    | protocol.Lit
+    | protocol.Seen
+    | protocol.Line
+)
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from mcap.writer import CompressionType, Writer
 
 from heimdall.capture import mcap_messages as messages
-from heimdall.capture.device_pose import DevicePlane, DevicePose
+from heimdall.capture.device_pose import DeviceLight, DevicePlane, DevicePose
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import McapReader
 from heimdall.capture.pose import Pose
@@ -116,7 +116,9 @@ def _session() -> tuple[Entry, ...]:
         down = json.dumps({"down": [0.1 * number, 1.0, 0.2]}).encode()
         entries.append(Entry(messages.MOTION, "heimdallMotion", at_ns, down))
         plane = DevicePlane(number, _STILL, [[0, 0], [1, 0], [0, 1]], "horizontal")
-        device = json.dumps(messages.device_data(DevicePose(_STILL, [plane]))).encode()
+        light = DeviceLight([0, 1, 0], [1.0, 0.9, 0.8], [0.1 * number] * 3)
+        said = DevicePose(_STILL, [plane], light if number else None)
+        device = json.dumps(messages.device_data(said)).encode()
         entries.append(Entry(messages.DEVICE, "heimdallDevice", at_ns, device))
         entries.append(Entry(messages.PICTURES, messages.IMAGE_SCHEMA, at_ns, picture))
         result: dict[str, Any] = {

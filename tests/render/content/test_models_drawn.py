@@ -1,12 +1,14 @@
 """Models on the picture: where they are, what hides them, and what an app is told."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from heimdall.capture.device_pose import DeviceLight, DevicePose
 from heimdall.capture.lens import Camera
 from heimdall.capture.pose import Pose
 from heimdall.cli import main
@@ -216,3 +218,22 @@ def test_its_first_frame_needs_no_program_that_was_not_there(headless, cube, mon
     for yaw in (0, 10, 10, 10):  # into the frame, then into a picture of its own
         run.frame(lambda scene, yaw=yaw: scene.model(cube, at=STILL, yaw=yaw))
     assert compiled == []
+
+
+def test_a_device_that_tells_of_the_light_is_believed(headless, cube):
+    run = Run(headless)
+    run.scene.estimates_light = True
+    pose = run.scene.camera.pose
+
+    def lit(towards, colour) -> np.ndarray:
+        light = DeviceLight(towards, colour, 0.1 * np.array(colour))
+        run.scene.camera = replace(run.scene.camera, device=DevicePose(pose, light=light))
+        picture = run.frame(lambda scene: scene.model(cube, at=STILL, ground=False))
+        return picture[160:200, 300:340].reshape(-1, 3).mean(axis=0)
+
+    front, behind = (lit([0, 1, z], [0.8, 0.8, 0.8]) for z in (2, -2))
+    assert front[0] > 1.2 * behind[0]  # it shines on what is seen
+    bright, dark = lit([0, 1, 2], [1.5, 1.5, 1.5]), lit([0, 1, 2], [0.3, 0.3, 0.3])
+    assert bright[0] > 1.2 * dark[0]
+    blue = lit([0, 1, 2], [0.2, 0.2, 2.0])
+    assert blue[0] / blue[2] < 0.7 * front[0] / front[2]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from heimdall.capture import Camera
-from heimdall.render.preview.device import planes_of, said
-from heimdall.render.preview.protocol import Placed, Sensed, Surface, Surfaces, Viewed
+from heimdall.render.preview.device import light_of, planes_of, said
+from heimdall.render.preview.protocol import Lit, Placed, Sensed, Surface, Surfaces, Viewed
 
 CAMERA = Camera.guess(640, 480)
 HALF = np.sqrt(0.5)
@@ -66,3 +66,11 @@ def test_planes_keep_number_kind_and_outline():
     assert np.asarray(plane.outline).tolist() == outline
     assert plane.pose.translation == pytest.approx((1, 2, 3))
     assert plane.pose.rotation[:, 1] == pytest.approx((0, 0, 1))  # its normal
+
+
+def test_light_comes_with_the_pose():
+    lit = light_of(Lit([0, 0, -3], [2, 1, 1], [0.5, 0.5, 0.5]))
+    place = Viewed(Placed([0, 0, 0], [0, 0, 0, 1]), [0.8, 1.0, 0.5, 0.5])
+    camera = said(CAMERA, sensed(viewed=place), (), lit)
+    assert np.asarray(camera.device.light.towards).tolist() == [0, 0, -1]
+    assert np.asarray(camera.device.light.main).tolist() == [2, 1, 1]

@@ -264,6 +264,35 @@ def test_figures_are_charts(page):
     assert "Policy " in page.value("find('summary').textContent")
 
 
+@pytest.fixture
+def other_page(page, run, open_page):
+    """Another tab, in front of the first while it is there."""
+    other = open_page(run.url)
+    yield other
+    other.call("Page.close")
+    page.call("Page.bringToFront")
+
+
+def test_upright_the_figures_are_below_the_picture(other_page):
+    page = other_page
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    page.call("Emulation.setDeviceMetricsOverride", **phone)
+    page.wait_for("hasPicture && !find('figures').hidden")
+    boxes = "['picture', 'figures', 'end'].map((each) => find(each).getBoundingClientRect())"
+    picture, figures, end = page.value(
+        f"{boxes}.map(({{x, y, right, bottom}}) => ({{x, y, right, bottom}}))"
+    )
+    assert picture["right"] - picture["x"] == pytest.approx(390)
+    assert picture["bottom"] <= figures["y"] <= figures["bottom"] <= end["y"]
+    assert figures["bottom"] - figures["y"] > 300
+    assert end["right"] <= 390
+    page.value("find('show-figures').click()")
+    assert page.value("find('figures').hidden")
+    page.value("find('show-figures').click()")
+    page.call("Emulation.setDeviceMetricsOverride", **{**phone, "width": 844, "height": 390})
+    page.wait_for("canvas.getBoundingClientRect().height > 250")  # they lie over it again
+
+
 def test_a_picture_and_a_video_are_saved(page, tmp_path):
     page.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.value("find('figures').hidden = false; find('save-picture').click()")

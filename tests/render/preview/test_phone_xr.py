@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 import tarfile
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.browser import WAIT_S, as_phone, browser, installed
@@ -21,6 +23,7 @@ pytestmark = [
 ]
 PACKAGE = "iwer@2.5.0"
 AT = 0.3, 1.5, 0.2  # of the device, metres, y up
+HALF = math.sqrt(0.5)
 HEAD_M = 1.6  # where iwer begins
 
 APP = """
@@ -40,6 +43,9 @@ class Mine(App):
             said["at"] = pose.position.tolist()
             said["lens"] = [camera.fx / camera.width, camera.fy / camera.height]
             said["size"] = list(camera.size)
+            light = camera.device.light if camera.device else None
+            lit = light and (light.towards, light.main, light.around)
+            said["light"] = lit and [each.tolist() for each in lit]
         said["planes"] = [[each.kind, *each.size, each.pose.translation[2]] for each in world.found]
         hit = scene.hit(320, 240)
         said["hit"] = hit.plane.name if hit else None
@@ -70,6 +76,14 @@ DEVICE = """
     computeHitTestResults() { return []; }
   });
   Object.defineProperty(XRView.prototype, "camera", {get: () => ({width: 1280, height: 960})});
+  const {XRSession, XRFrame} = IWER; // light, which it lacks, too
+  XRSession.prototype.requestLightProbe = async function () {
+    return {probeSpace: await this.requestReferenceSpace("local")};
+  };
+  XRFrame.prototype.getLightEstimate = () => ({
+    primaryLightDirection: {x: 1, y: 1, z: 0}, primaryLightIntensity: {x: Math.PI, y: 1, z: 1},
+    sphericalHarmonicsCoefficients: Float32Array.from({length: 27}, (_, at) => at < 3 ? 1 : 0),
+  });
   XRWebGLBinding.prototype.getCameraImage = () => {
     const gl = document.getElementById("content").getContext("webgl2");
     const texture = gl.createTexture();
@@ -148,6 +162,39 @@ def test_it_moves_with_the_device(page, run):
     while abs(tells(run, state="tracked")["at"][0] - 1.3) > 0.02:
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_its_light_is_known(page, run):
+    end = time.monotonic() + WAIT_S
+    while not (light := tells(run, state="tracked").get("light")):
+        assert time.monotonic() < end
+    assert light[0] == pytest.approx([HALF, HALF, 0], abs=1e-3)
+    assert light[1] == pytest.approx([1, 0.318, 0.318], abs=1e-3)
+    assert light[2] == pytest.approx([0.282] * 3, abs=1e-3)
+
+
+def test_content_is_turned_as_far_as_the_device_has(page):
+    """The place that is 10 degrees to the right of the middle now was in the middle before."""
+    lens = "[1.2, 0, 0, 0, 0, 1.6, 0, 0, 0.1, 0, -1, -1, 0, 0, -0.2, 0]"
+    before = "new DOMMatrix([1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 5, 6, 7, 1])"
+    now = f"{before}.rotateAxisAngle(0, 1, 0, 10).toFloat32Array()"  # to the left
+    place = f"new DOMMatrix([...XR.turn({lens}, {before}.toFloat32Array(), {now})])"
+    x = 1.2 * math.tan(math.radians(10)) - 0.1
+    point = page.value(
+        f"(({{x, y, z}}) => [x, y, z])({place}.transformPoint(new DOMPoint({x}, 0, 1, 0)))"
+    )
+    assert np.array(point[:2]) / point[2] == pytest.approx((-0.1, 0), abs=1e-4)
+    assert point[2] > 0
+
+
+def test_what_a_frame_was_drawn_for_is_known_while_the_device_turns(page):
+    page.value(
+        "window.turning = setInterval(() => emulated.quaternion.set("
+        "-0.3826834, 0.2 * Math.sin(performance.now() / 300), 0, 0.9), 10)"
+    )
+    page.wait_for("phone.drawnFor() !== null")
+    page.value("clearInterval(turning)")
+    page.value("emulated.quaternion.set(-0.3826834, 0, 0, 0.9238795)")
 
 
 def test_content_comes_back(page):

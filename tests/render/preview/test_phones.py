@@ -145,6 +145,7 @@ def test_where_the_phone_tracks_itself_comes_with_its_picture(preview):
             while True:
                 now = time.perf_counter_ns() / 1e6
                 phone.tell(type="surfaces", planes=[plane])
+                phone.tell(type="light", towards=[0, 2, 0], main=[1, 1, 0.5], around=[0, 0, 0.5])
                 viewed = {"place": place, "lens": [0.8, 1.0, 0.5, 0.5]}
                 phone.tell(type="sensed", at=now, sent=now, viewed=viewed)
                 await asyncio.sleep(0.01)
@@ -154,13 +155,34 @@ def test_where_the_phone_tracks_itself_comes_with_its_picture(preview):
         while not (device := preview.pictures.seen_by(Camera.guess(640, 480)).device):
             await reading(preview)
             assert time.monotonic() < end
-        while not device.planes:
+        while not (device.planes and device.light):
             await reading(preview)
             device = preview.pictures.seen_by(Camera.guess(640, 480)).device or device
             assert time.monotonic() < end
         sensing.cancel()
         assert device.pose.position.tolist() == [1, 2, 3]
         assert [(each.id, each.kind) for each in device.planes] == [(4, "horizontal")]
+        assert device.light.towards.tolist() == [0, 1, 0]
+        assert device.light.main.tolist() == [1, 1, 0.5]
+
+    with_phones(preview.url, body)
+
+
+def test_a_phone_that_tracks_itself_is_told_what_a_frame_was_drawn_for(preview, headless):
+    async def body(open_):
+        phone = await compared(open_)
+        await reading(preview)
+        place = {"at": [0, 0, 0], "turn": [0, 0, 0, 1]}
+        viewed = {"place": place, "lens": [0.8, 1.0, 0.5, 0.5]}
+        now = time.perf_counter_ns() / 1e6
+        phone.tell(type="sensed", at=now, sent=now, viewed=viewed)
+
+        def told():
+            return [each for each in phone.said if each["type"] == "drawn"]
+
+        await drawn(preview, headless, phone, lambda: len(told()) > 2, 123_456_789_000)
+        assert {each["captured"] for each in told()} == {123_456.789}
+        assert len({each["rtp"] for each in told()}) == len(told())
 
     with_phones(preview.url, body)
 

@@ -53,14 +53,25 @@ const charts = (() => {
 
   const ms = (value) => value === null ? "none yet" : `${Math.round(value)} ms`;
 
+  // Under a preview that is held upright there is room for them.
+  const upright = matchMedia("(orientation: portrait)");
+  let chosen = false; // by the user
+
+  function open(on) {
+    panel.hidden = !on;
+    document.body.classList.toggle("figures", on);
+    find("show-figures").setAttribute("aria-expanded", String(on));
+  }
+
   find("show-figures").addEventListener("click", () => {
-    panel.hidden = !panel.hidden;
-    find("show-figures").setAttribute("aria-expanded", String(!panel.hidden));
+    chosen = true;
+    open(panel.hidden);
     shown().focus();
   });
 
   return {
     add(said) {
+      if (!chosen) open(upright.matches && !phone.is);
       const longest = said.intervals.length ? Math.max(...said.intervals.slice(-15)) : null;
       plot("Frames", "#34d399", longest, 1000 / said.target,
            `${said.fps} of ${said.target} fps, ${said.late} late`);

@@ -6,6 +6,7 @@ const CLOCK_MS = 1000, CLOCKS = 8; // our time and the run's are compared so oft
 const CONNECT_MS = 7000; // for a connection, or one that has broken; then another is tried
 const WAKE_MS = 500; // for a line to go on after the phone has slept
 const FRESH_MS = 2000; // without a frame for so long nothing flows
+const VIEWS = 64, VIEW_MS = 50; // that are kept; from a picture to what is known of its time
 const CODECS = ["video/H264", "video/VP8"];
 const BITS_A_PIXEL = 0.2; // of the camera's video
 const SIZE = 640; // of the camera's picture, its longer side; `?size=1280` asks for another
@@ -18,6 +19,7 @@ const phone = (() => {
   let peer = null, channel = null, stream = null, drives = false;
   let facing = "environment", triedMs = -Infinity, polite = false;
   let offset = null, clocks = []; // the run's ms minus ours
+  const views = [], capturedOf = new Map(); // of AR, by the run's time; by RTP time
   let sensed = {}, lastFrame = -Infinity, lastRtp = 0, latency = 0, before = null;
 
   const page = sessionStorage.page
@@ -39,7 +41,7 @@ const phone = (() => {
 
   async function beginXr() {
     try {
-      xr = await XR.start(draw, video, viewed, endedXr);
+      xr = await XR.start(draw, video, viewed, endedXr, drawnFor);
     } catch (error) {
       toast(`AR cannot begin: ${error.message}`);
       return;
@@ -51,15 +53,25 @@ const phone = (() => {
     connectPeer();
   }
 
-  // What the device says of a picture, or of its planes.
+  // What the device says of a picture, of its planes or of its light.
   function viewed(said) {
     lastFrame = Math.max(lastFrame, video.currentTime !== viewed.at ? performance.now() : 0);
     viewed.at = video.currentTime;
-    if (said.type === "surfaces") say(said); // by the socket, where nothing gets lost
+    if (said.type !== "picture") say(said); // by the socket, where nothing gets lost
     else if (offset !== null && drives) {
-      const sent = performance.now() + offset;
-      tell({type: "sensed", at: Math.min(said.now + offset, sent), sent, viewed: said.viewed});
+      const sent = performance.now() + offset, at = Math.min(said.now + offset, sent);
+      tell({type: "sensed", at, sent, viewed: said.viewed});
+      views.push({at, matrix: said.matrix});
+      if (views.length > VIEWS) views.shift();
     }
+  }
+
+  // The phone's matrix when the picture was taken that what is shown was drawn for; null: unknown.
+  function drawnFor() {
+    const captured = capturedOf.get(lastRtp), apart = ({at}) => Math.abs(at - captured);
+    if (captured === undefined || !views.length) return null;
+    const view = views.reduce((one, two) => apart(two) < apart(one) ? two : one);
+    return apart(view) < VIEW_MS ? view.matrix : null;
   }
 
   function endedXr(why) {
@@ -196,7 +208,10 @@ const phone = (() => {
     if (said.type === "answer") answered(said.sdp);
     else if (said.type === "role") role(said);
     else if (said.type === "clock") compared(said);
-    else if (said.type === "figures" && said.latency !== null) latency = said.latency;
+    else if (said.type === "drawn") {
+      capturedOf.set(said.rtp, said.captured);
+      if (capturedOf.size > VIEWS) capturedOf.delete(capturedOf.keys().next().value);
+    } else if (said.type === "figures" && said.latency !== null) latency = said.latency;
   }
 
   async function answered(sdp) {
@@ -382,6 +397,7 @@ const phone = (() => {
     stats: () => peer ? peer.getStats() : Promise.resolve(new Map()),
     hear,
     xr: () => xr, // for tests, too
+    drawnFor, // for tests
     cut: leave, // for tests: the line is gone
     async greet(said) {
       offered = said;

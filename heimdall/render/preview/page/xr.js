@@ -24,6 +24,38 @@ const XR = (() => {
   // Focal lengths and centre in shares of the picture, y down, of a projection from OpenGL's axes.
   const lens = (matrix) => [matrix[0] / 2, matrix[5] / 2, (1 - matrix[8]) / 2, (1 + matrix[9]) / 2];
 
+  const UP_Y = 2 / 3 * 0.488603, ALL = 0.282095; // of spherical harmonics, onto what faces up
+
+  // The light as the browser estimates it; null: not yet.
+  function light(frame, probe, space) {
+    const found = frame.getLightEstimate(probe), pose = frame.getPose(probe.probeSpace, space);
+    if (!found || !pose) return null;
+    const {primaryLightDirection: towards, primaryLightIntensity: main} = found;
+    const sky = found.sphericalHarmonicsCoefficients;
+    const turned = new DOMMatrix(pose.transform.matrix).transformPoint(
+      new DOMPoint(towards.x, towards.y, towards.z, 0));
+    const few = (number) => Math.round(1000 * number) / 1000;
+    return {
+      type: "light",
+      towards: [turned.x, turned.y, turned.z].map(few),
+      main: [main.x, main.y, main.z].map((each) => few(Math.max(each / Math.PI, 0))),
+      around: [0, 1, 2].map((each) => few(Math.max(ALL * sky[each] + UP_Y * sky[each + 3], 0))),
+    };
+  }
+
+  // What leads from a place that is seen now to where it was in the view that content was drawn for,
+  // as far as the phone has turned since: both in OpenGL's -1 to 1, homogeneous.
+  function turn(projection, drawn, now) {
+    const lens = new DOMMatrix([
+      projection[0], 0, 0, 0, 0, projection[5], 0, 0, projection[8], projection[9], -1, 0, 0, 0, 0, 1]);
+    const turned = (matrix) => {
+      const alone = new DOMMatrix(matrix);
+      alone.m41 = alone.m42 = alone.m43 = 0;
+      return alone;
+    };
+    return lens.multiply(turned(drawn).inverse()).multiply(turned(now)).multiply(lens.inverse()).toFloat32Array();
+  }
+
   // The planes that the browser finds; where it finds none, what rays from the camera's middle have
   // hit: a level place is one plane with those as high.
   function surfaces() {
@@ -75,13 +107,14 @@ const XR = (() => {
     };
   }
 
-  // Begins; `told` hears of each picture as {time, viewed}, and of planes; `ended` of the end.
-  // Gives the camera's pictures as a stream. Raises Error with words for the user.
-  async function start(drawer, video, told, ended) {
+  // Begins; `told` hears of each picture, of planes and of light, as the run is told; `ended` of the end;
+  // `drawnFor` knows the phone's matrix when the picture was taken that content was drawn for, or
+  // null. Gives the camera's pictures as a stream. Raises Error with words for the user.
+  async function start(drawer, video, told, ended, drawnFor) {
     const {gl} = drawer;
     const session = await navigator.xr.requestSession("immersive-ar", {
       requiredFeatures: ["local"],
-      optionalFeatures: ["camera-access", "plane-detection", "hit-test", "dom-overlay"],
+      optionalFeatures: ["camera-access", "plane-detection", "hit-test", "light-estimation", "dom-overlay"],
       domOverlay: {root: document.body},
     });
     try {
@@ -90,7 +123,7 @@ const XR = (() => {
       await session.updateRenderState({baseLayer: layer});
       const binding = window.XRWebGLBinding ? new XRWebGLBinding(session, gl) : null;
       const space = await session.requestReferenceSpace("local");
-      const source = await hits(session);
+      const source = await hits(session), probe = await lights(session);
       const sheet = document.createElement("canvas"), paint = sheet.getContext("2d", {alpha: false});
       const stream = sheet.captureStream(0), look = surfaces();
       const [track] = stream.getVideoTracks();
@@ -110,7 +143,8 @@ const XR = (() => {
           track.requestFrame();
           seen = true;
           const known = pose.emulatedPosition ? null : place(view.transform);
-          told({type: "picture", now, viewed: {place: known, lens: lens(view.projectionMatrix)}});
+          const viewed = {place: known, lens: lens(view.projectionMatrix)};
+          told({type: "picture", now, viewed, matrix: known && view.transform.matrix});
         } else if (!seen && now - first > 3000) {
           session.end();
           return;
@@ -120,10 +154,14 @@ const XR = (() => {
         gl.clear(gl.COLOR_BUFFER_BIT);
         if (view) {
           const {x, y, width, height} = layer.getViewport(view);
-          drawer.content(video, [x, y, width, height]);
+          const before = drawnFor(), {matrix} = view.transform;
+          const turned = before ? turn(view.projectionMatrix, before, matrix) : undefined;
+          drawer.content(video, [x, y, width, height], turned);
         }
         if (now - planesAt < PLANES_MS) return;
         planesAt = now;
+        const lit = probe && light(frame, probe, space);
+        if (lit) told(lit);
         const found = look(frame, space, source), text = JSON.stringify(found);
         if (text === planes && now - toldAt < AGAIN_MS) return;
         told({type: "surfaces", planes: found});
@@ -142,6 +180,14 @@ const XR = (() => {
     }
   }
 
+  async function lights(session) {
+    try {
+      return await session.requestLightProbe();
+    } catch {
+      return null; // it tells of none
+    }
+  }
+
   async function hits(session) {
     try {
       const viewer = await session.requestReferenceSpace("viewer");
@@ -151,5 +197,5 @@ const XR = (() => {
     }
   }
 
-  return {supported, start};
+  return {supported, start, turn};
 })();
