@@ -53,6 +53,8 @@ def _missed(dnn: Figures) -> str:
     return percent(dnn["miss_rate"]["mean"] if "miss_rate" in dnn else None)
 
 
+_HARDLY_ANY = 0.05  # of all chunks
+
 MEAN, P99, MAX = (mean_of("latency_ms", key) for key in ("mean", "p99", "max"))
 JITTER = mean_of("jitter_ms")
 DROPPED, PREEMPTED = (mean_of(key, digits=0) for key in ("dropped", "preempted"))
@@ -132,6 +134,8 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
         said.append(("world", f"{seen}; a pose takes {number(world['pose_ms']['p50'])} ms p50"))
     if run["gap_utilization"] is not None:
         said.append(("gaps", f"{percent(run['gap_utilization'])} used while work was waiting"))
+    if words := who_decided(over_runs([run]), run["scheduler"]):
+        said.append(("chosen", words))
     if run.get("simulated"):
         return [*said, ("simulated", f"{run['times_real_time']:.0f} times faster than real time")]
     decision, memory = run["decision_us"], run["memory_mb"]
@@ -140,6 +144,19 @@ def _frames_of_one(run: Figures) -> list[tuple[str, str]]:
         decided = f"{number(decision['p50'])} us p50, {number(decision['p99'])} us p99"
         said.append(("decisions", decided))
     return [*said, ("memory", used)]
+
+
+def who_decided(over: Figures, policy: str) -> str:
+    """Why chunks ran, where the policy preferred hardly any of them though there were several
+    DNNs: another policy would then give the same. "" elsewhere."""
+    chosen = over.get("chosen") or {}
+    preferred = (chosen.get("by_policy") or {}).get("mean")
+    if preferred is None or preferred >= _HARDLY_ANY or len(over.get("dnns", ())) < 2:
+        return ""
+    chunks = chosen["chunks"]["mean"]
+    reasons = {name: each["mean"] / chunks for name, each in chosen["reasons"].items()}
+    listed = ", ".join(f"{name} {percent(each)}" for name, each in reasons.items())
+    return f"{policy} preferred {percent(preferred, 1)} of {chunks:.0f} chunks to others: {listed}"
 
 
 def rate(over: Figures, first: Figures) -> str:

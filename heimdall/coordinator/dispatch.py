@@ -38,6 +38,7 @@ from heimdall.schedulers.base import (
 )
 from heimdall.vocabulary.events import Action, Drop, RunChunk, RunTogether, Yield
 from heimdall.vocabulary.processors import GPU, Processor
+from heimdall.vocabulary.reasons import FIRST_COME, GOES_ON
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
 _made = tuple.__new__  # a View in each decision: half as long as by its constructor
@@ -293,7 +294,7 @@ class Dispatcher:
                 idle.remove(GPU)
                 if not self.timing.drawing:
                     end_op = min(job.chunk_end_op, job.stage_costs.run_end[job.next_op])
-                    self._run(job, end_op, GPU, "its chunk goes on", now_ns, out)
+                    self._run(job, end_op, GPU, GOES_ON, now_ns, out)
                 return True
         return False
 
@@ -314,7 +315,7 @@ class Dispatcher:
                 continue
             end_op = self.timing.longest(job.seen, processor)
             if end_op > job.next_op:
-                self._run(job, end_op, processor, "first come", now_ns, out)
+                self._run(job, end_op, processor, FIRST_COME, now_ns, out)
 
     def _preempt(self, ready: list[Job], now_ns: int, out: list[Action]) -> None:
         """Let the chunk that runs end early for a more urgent job that fits behind it, if that

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
 from heimdall.schedulers.deadline import HIGH, at_risk
 from heimdall.schedulers.utility import BETAS
+from heimdall.vocabulary.reasons import ALONE, AT_RISK, until_back
 
 
 class Greedy(Scheduler):
@@ -36,7 +37,7 @@ class Greedy(Scheduler):
                 return _meanwhile(view, job, ends[job.id], awaited, now_ns)
         elif len(fitting) == 1:
             job = fitting[0]
-            return Choice((Assignment(job.id, ends[job.id]),), "no other job fits the gap")
+            return Choice((Assignment(job.id, ends[job.id]),), ALONE)
         job, reason = self._first(view, now_ns, fitting)
         return Choice((Assignment(job.id, ends[job.id]),), reason)
 
@@ -54,7 +55,7 @@ class Greedy(Scheduler):
         """The job to run of some, and why."""
         urgent = at_risk(view, now_ns, jobs)
         if urgent is not None:
-            return urgent, "its deadline is at risk"
+            return urgent, AT_RISK
         if len(jobs) == 1:
             return jobs[0], self.reason
         preferred = self.prefer(view, now_ns, jobs)
@@ -78,5 +79,4 @@ def _meanwhile(
     end_op = min(job.costs[job.stage].longest(job.next_op, left_ns), fits_op)
     if end_op == job.next_op or (end_op < fits_op and not view.cuts_anywhere):
         return None
-    reason = f"until {awaited.dnn} is back from the CPU"
-    return Choice((Assignment(job.id, end_op),), reason)
+    return Choice((Assignment(job.id, end_op),), until_back(awaited.dnn))

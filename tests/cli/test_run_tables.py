@@ -281,3 +281,16 @@ def test_points_of_a_sweep_stand_below_each_other(capsys):
     ]
     assert second == ["-", "640x480", "max-total", "30.00", "1.50", "-", "-", "2.50"]
     assert lines[-1].startswith("interrupted")
+
+
+def test_a_policy_that_hardly_decided_is_named(shown):
+    reasons = {"its deadline is at risk": 75, "no other job fits the gap": 22, "utility": 3}
+    run = summary(chosen={"chunks": 100, "by_policy": 0.03, "reasons": reasons})
+    said = "max-total preferred 3.0% of 100 chunks to others: its deadline is at risk 75%"
+    assert said not in " ".join(" ".join(shown(run_tables.run_summary(run))).split())  # one DNN
+    run["dnns"]["ear"] = run["dnns"]["eye"]
+    assert said in " ".join(" ".join(shown(run_tables.run_summary(run))).split())
+    result = {"title": "mine", "systems": {"max-total": run}, "failures": []}
+    assert said in " ".join(" ".join(shown(lab_tables.compared(result))).split())
+    run["chosen"]["by_policy"] = 0.4
+    assert "preferred" not in "\n".join(shown(run_tables.run_summary(run)))

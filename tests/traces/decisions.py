@@ -29,6 +29,7 @@ OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
 DERIVED = (
     *("late_rate", "achieved_hz", "required_hz", "miss_rate", "utility", "longest_interval_ms"),
     *("age_ms", "begun_anew", "picture_age_ms", "processors", "requests", "throughput_hz"),
+    "chosen",
 )
 
 

@@ -34,6 +34,7 @@ from heimdall.cli.run_tables import (
     networks,
     rate,
     simulated,
+    who_decided,
     windows,
     with_exits,
 )
@@ -67,6 +68,7 @@ _OF_FRAMES: Columns = (
     (">picture old ms", mean_of("picture_age_ms", "p50")),
     (">late %", mean_of("late_rate", scale=100)),
     (">gaps used %", mean_of("gap_utilization", digits=0, scale=100)),
+    (">by policy %", mean_of("chosen", "by_policy", digits=0, scale=100)),
     *(
         (">GPU busy s", mean_of("gpu", "busy_ms", scale=1e-3)),
         (">CPU core s", mean_of("cpu_core_s")),
@@ -142,6 +144,8 @@ def compared(result: Figures) -> Output:
     if drawing := {name: each for name, each in over.items() if "dnns" in each}:
         parts += ["", _systems(drawing, _OF_FRAMES)]
         parts += ["", _by_name(drawing, "dnns", "DNN", _DNN_FIGURES)]
+        words = [who_decided(each, name) for name, each in drawing.items()]
+        parts += ["", *filter(None, words)] if any(words) else []
     if asked := {name: each for name, each in over.items() if "requests" in each}:
         exits = with_exits(asked.values())
         figures = (*_MODEL_FIGURES, *(_EXIT_FIGURES if exits else ()))

@@ -54,7 +54,7 @@ class Frames:
         return watched.difference(before_ns, self._run.now_ns)
 
     def runs(self, action: RunChunk) -> None:
-        """Figures count finished jobs."""
+        self._run.figures.chose(action)
 
     def finish(self, action: Finish) -> None:
         run, figures = self._run, self._run.figures.dnns[self._dnn.name]

@@ -35,6 +35,7 @@ from heimdall.vocabulary.events import (
     InferenceRequested,
     Prepare,
     Reconfigured,
+    RunChunk,
     RunTogether,
     SceneChanged,
 )
@@ -259,6 +260,7 @@ class BaseRun:
         if isinstance(action, RunTogether):  # others' DNNs may be in it
             names = ", ".join(self._names.get(dnn, dnn) for dnn in action.dnns)
             self._reason = f"last choice: {names} ({action.reason})"
+            self._figures.chose(action)
             return
         dnn = self._names[action.dnn]
         if isinstance(action, Finish):
@@ -274,8 +276,11 @@ class BaseRun:
             if action.stage == 0:  # the executor has just taken the newest frame for it
                 asked = self._asked.get(dnn, 0)
                 self._jobs[action.job] = _InFlight(dnn, self._frame.sequence, asked)
-        elif reason := getattr(action, "reason", ""):
-            self._reason = f"last choice: {dnn} ({reason})"
+        else:
+            if isinstance(action, RunChunk):
+                self._figures.chose(action)
+            if reason := getattr(action, "reason", ""):
+                self._reason = f"last choice: {dnn} ({reason})"
 
     def delivered(self, result: Result) -> None:
         """A result is there: for the app, and the callers that wait for it."""

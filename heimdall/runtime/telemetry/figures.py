@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from array import array
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +20,9 @@ import psutil
 from heimdall.runtime.loop.frame_loop import FrameTimes
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.spreads import percentiles, share
+from heimdall.vocabulary.events import RunChunk, RunTogether
 from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.reasons import SETTLED, UNASKED, kind
 
 SCHEMA = 1
 WINDOW_S = 1 / 3
@@ -91,6 +93,7 @@ class Figures:
         self.late_frames = 0
         self.skipped_frames = 0
         self.chunk_ns: dict[str, int] = {GPU: 0, CPU: 0}  # by processor
+        self.reasons: Counter[str] = Counter()  # why chunks ran
         self._cpu_s = time.process_time()
         self.memory = None if self._simulated else MemorySampler(now_ns)
         for dnn in self.dnns.values():
@@ -123,6 +126,10 @@ class Figures:
     def ran(self, processor: str, elapsed_ns: int) -> None:
         """A processor has run a chunk."""
         self.chunk_ns[processor] = self.chunk_ns.get(processor, 0) + elapsed_ns
+
+    def chose(self, action: RunChunk | RunTogether) -> None:
+        """The coordinator has had a chunk of a DNN run."""
+        self.reasons[kind(action.reason)] += 1
 
     def presented(self, times: FrameTimes) -> None:
         """Count a frame of a loop."""
@@ -177,6 +184,7 @@ class Figures:
             "cpu_core_s": round(time.process_time() - self._cpu_s, 3),
             "processors": self._processors(seconds),
             "gap_utilization": None if gap_utilization is None else round(gap_utilization, 4),
+            "chosen": chosen(self.reasons),
             "decision_us": percentiles(np.asarray(self.decision_ns) / 1e3, maximum=False),
             "dnns": {name: dnn.summary(seconds) for name, dnn in self.dnns.items()},
             "requests": {},
@@ -186,6 +194,18 @@ class Figures:
             "memory_mb": self.memory.summary() if self.memory is not None else NO_MEMORY,
             "start": None,  # see runtime/first_start
         }
+
+
+def chosen(reasons: Counter[str]) -> dict[str, Any]:
+    """Who decided that chunks ran: of those that the policy was asked for, the share that it
+    preferred to others, and all reasons."""
+    asked = sum(count for reason, count in reasons.items() if reason not in UNASKED)
+    preferred = asked - sum(reasons[reason] for reason in SETTLED)
+    return {
+        "chunks": sum(reasons.values()),
+        "by_policy": share(preferred, asked),
+        "reasons": dict(reasons.most_common()),
+    }
 
 
 def processor_figures(

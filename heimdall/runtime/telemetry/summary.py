@@ -179,6 +179,16 @@ class FirstStart:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """Why ``chunks`` ran: how often by each of the ``reasons``, and the share that the policy
+    preferred to others, of those that it was asked for (``by_policy``; None of none)."""
+
+    chunks: int
+    by_policy: float | None
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class WorldSummary:
     """Of an app with a world: the share of frames in which it was ``tracked``, how often it was
     ``lost``, of those tracked the share with the pose of the very picture that they show
@@ -204,7 +214,8 @@ class RunSummary:
     presented more than 1 ms after its deadline; ``late_rate``: the share of those.
     ``throughput_hz``: inferences and answered requests a second.
     ``gap_utilization``: the chunks' GPU time over the gaps' while there was work.
-    ``decision_us``: what the coordinator took to decide. ``errors``: what went wrong on the way;
+    ``chosen``: who decided which chunks ran. ``decision_us``: what the coordinator took to decide.
+    ``errors``: what went wrong on the way;
     ``given_up``: what did not work any more at the end, or never did.
     ``outputs``: of record, screenshot, trace, capture and virtual_camera its ``path``, and as
     ``error`` None, or why it is not what was asked for; of a recording, capture or camera also how
@@ -238,6 +249,7 @@ class RunSummary:
     cpu_core_s: float
     processors: Mapping[str, ProcessorSummary]
     gap_utilization: float | None
+    chosen: Chosen | None = field(default=None, kw_only=True)
     decision_us: Quantiles
     dnns: Mapping[str, DnnSummary]
     requests: Mapping[str, RequestSummary]

@@ -15,8 +15,9 @@ from heimdall.runtime.telemetry.figures import (
 )
 from heimdall.runtime.telemetry.jobs import ModelFigures
 from heimdall.runtime.telemetry.spreads import percentiles, spread
-from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.events import Finish, RunChunk
 from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.reasons import ALONE, AT_RISK, AWAITED, FIRST_COME, until_back
 
 MS = 1_000_000
 
@@ -133,3 +134,17 @@ def test_memory_is_what_it_was_while_there_is_no_handle_to_look():
         assert sampler.summary()["end"] == round(before, 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_who_decided_is_counted_whichever_dnn_it_was():
+    figures = Figures(30, {}, simulated=True)
+    assert figures.summary(0, None, 1)["chosen"] == {"chunks": 0, "by_policy": None, "reasons": {}}
+    reasons = (AT_RISK, AT_RISK, ALONE, "utility", until_back("a"), until_back("b"), FIRST_COME)
+    for job, reason in enumerate(reasons):
+        figures.chose(RunChunk(job, "eye", 0, 0, GPU, 0, 1, 5, reason))
+    chosen = figures.summary(0, None, 1)["chosen"]
+    assert chosen["chunks"] == 7
+    assert chosen["by_policy"] == pytest.approx(1 / 6, abs=1e-4)  # the CPU's own is no choice
+    assert chosen["reasons"] == {AT_RISK: 2, ALONE: 1, "utility": 1, AWAITED: 2, FIRST_COME: 1}
+    figures.restart(2)
+    assert figures.summary(0, None, 3)["chosen"]["chunks"] == 0
