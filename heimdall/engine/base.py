@@ -12,6 +12,7 @@ from heimdall.engine.network import LoadedNetwork
 from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph
+from heimdall.vocabulary.driver_priority import NOT_ASKED, DriverPriority
 from heimdall.vocabulary.enums import Precision
 
 LoadProgress = Callable[[int, int], None]  # steps done, steps in all
@@ -53,6 +54,7 @@ class Engine(ABC):
     times_ops: bool = False  # ``Network.op_times`` tells
     saves_later: bool = False  # binaries are made by ``save_kernels`` alone
     lanes: int = 1  # how many command queues it uses at once in ``run_together``
+    driver_priority: DriverPriority = NOT_ASKED  # of its queues, among all that use the device
 
     @abstractmethod
     def load(

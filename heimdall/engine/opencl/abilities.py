@@ -20,9 +20,10 @@ class Abilities:
     (cl_khr_fp16). ``groups``: work-groups of 64 run; else kernels are planned as for a CPU.
     ``clock``: events tell plausible times; else the host's clock is read. ``binaries``: programs
     come back from their binaries. ``walk``: one kernel may run many launches (kernels/walk.cl).
-    ``ways``: how memory is reached (``transfer``), the cheapest
-    first. ``network_ns``: a small network, to compare devices by. ``refused``: why the device
-    cannot be used, or empty. ``lacks``: (ability, what happened) of those that failed.
+    ``ways``: how memory is reached (``transfer``), the cheapest first. ``priority``: the extension
+    that makes queues low (``priority``), or empty. ``network_ns``: a small network, to compare
+    devices by. ``refused``: why the device cannot be used, or empty. ``lacks``: (ability, what
+    happened) of those that failed.
     """
 
     prefetch: bool = False
@@ -32,6 +33,7 @@ class Abilities:
     binaries: bool = False
     walk: bool = False
     ways: tuple[str, ...] = ()
+    priority: str = ""
     network_ns: int = 0
     refused: str = ""
     lacks: tuple[tuple[str, str], ...] = ()

@@ -32,6 +32,7 @@ from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.passes import lower_for
+from heimdall.engine.opencl.priority import open_context, open_queue
 from heimdall.engine.opencl.probe import abilities_of, choose, choose_soon
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
@@ -41,6 +42,7 @@ from heimdall.engine.opencl.version import version
 from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import Graph
+from heimdall.vocabulary.driver_priority import NOT_ASKED, DriverPriority, Level
 from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import GPU
 
@@ -57,6 +59,7 @@ class OpenCLEngine(Engine):
     known (``probe``); with ``soon`` only what needs no compiler, and ``completed`` tries the rest.
     ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. ``lanes``: how
     many queues ``run_together`` uses; by default 4, on a CPU as many as it has cores, if fewer.
+    ``low``: the driver, where it can, serves others before these queues.
     Raises DeviceError when there is no such device, or it cannot be used.
     """
 
@@ -78,6 +81,7 @@ class OpenCLEngine(Engine):
         soon: bool = False,
         save_last: bool = False,
         lanes: int | None = None,
+        low: bool = True,
     ) -> None:
         self._complete, self._keeps, self._saves_last = True, keep_kernels, save_last
         if abilities is not None:
@@ -93,8 +97,10 @@ class OpenCLEngine(Engine):
         most = MOST_LANES if self.hardware else self.device.max_compute_units
         self.lanes = lanes or min(MOST_LANES, most)
         self.times_ops = self.abilities.clock
+        self._priority_by = self.abilities.priority if low else ""
+        self.driver_priority = _priority(self.abilities) if low else NOT_ASKED
         with explaining(f"opening {label(self.device)}"):
-            self.context = cl.Context([self.device])
+            self.context = open_context(self.device, self._priority_by)
             self._rely_on(traits or traits_of(self.device, groups=self.abilities.groups))
             self._open_queues()
 
@@ -136,14 +142,14 @@ class OpenCLEngine(Engine):
         self.programs.save()
 
     def _open_queues(self) -> None:
-        profiling = (cl.command_queue_properties.PROFILING_ENABLE,) if self.abilities.clock else ()
-        open_queue = partial(cl.CommandQueue, self.context, self.device, *profiling)
-        self.queue = open_queue()
+        opened = partial(open_queue, self.context, self.device, extension=self._priority_by)
+        profiling = cl.command_queue_properties.PROFILING_ENABLE if self.abilities.clock else 0
+        lane = partial(opened, int(profiling))
+        self.queue = lane()
         least_ns = LEAST_NS if self.hardware else LEAST_SHARED_NS
-        self._lanes = Lanes(self.queue, open_queue, least_ns)
-        self.transfer = Transfer(
-            self.context, self.device, self.abilities.ways[0], self.traits.dtype
-        )
+        self._lanes = Lanes(self.queue, lane, least_ns)
+        way, dtype = self.abilities.ways[0], self.traits.dtype
+        self.transfer = Transfer(self.context, self.device, way, dtype, opened())
 
     def beside(self) -> OpenCLEngine:
         """An engine with queues of its own, that shares everything else with this one."""
@@ -267,3 +273,10 @@ class OpenCLEngine(Engine):
 
     def close(self) -> None:
         finish(self.queue)
+
+
+def _priority(abilities: Abilities) -> DriverPriority:
+    """What its queues have in the driver."""
+    if abilities.priority:
+        return DriverPriority(Level.LOW)
+    return DriverPriority(why=dict(abilities.lacks).get("priority", ""))

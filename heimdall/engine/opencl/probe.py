@@ -29,7 +29,8 @@ from heimdall.system.child import LIMIT_S, watch
 log = logging.getLogger(__name__)
 
 TRIAL = (sys.executable, "-m", "heimdall.engine.opencl.trial")
-FIRST = ("opens", "clock", "ways")  # steps that need no compiler: what opening a device takes
+# Steps that need no compiler: what opening a device takes.
+FIRST = ("opens", "clock", "ways", "priority")
 REQUIRED = {  # without these a device is refused
     "opens": "it cannot be opened",
     "ways": "its memory cannot be written and read",
@@ -174,6 +175,7 @@ def gathered(found: dict[str, Any]) -> Abilities:
         binaries=bool(values.get("binaries")),
         walk=bool(values.get("walk")),
         ways=tuple(values.get("ways") or ()),
+        priority=str(values.get("priority") or ""),
         network_ns=int(values.get("speed") or 0),
         refused=refused[0] if refused else "",
         lacks=lacks,

@@ -30,7 +30,7 @@ def ways(device: cl.Device) -> tuple[str, ...]:
 
 
 class Transfer:
-    """Copies on a queue of its own, so that they need not wait behind chunks.
+    """Copies on a ``queue`` of its own, so that they need not wait behind chunks.
 
     ``way`` is one of ``ways(device)``; by default the cheapest. ``dtype`` is what tensors are in
     the device's memory; on the host they are float32.
@@ -42,9 +42,10 @@ class Transfer:
         device: cl.Device,
         way: str | None = None,
         dtype: np.dtype = np.dtype(np.float32),  # noqa: B008  (a constant)
+        queue: cl.CommandQueue | None = None,
     ) -> None:
         self._context = context
-        self._queue = cl.CommandQueue(context, device)
+        self._queue = queue or cl.CommandQueue(context, device)
         self.way = way or ways(device)[0]
         self._dtype = dtype
 

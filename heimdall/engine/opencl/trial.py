@@ -24,6 +24,7 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.device import devices, finish, has_fma, is_gpu, label
+from heimdall.engine.opencl.priority import extension_of, open_context, open_queue
 from heimdall.engine.opencl.probe import gathered
 from heimdall.engine.opencl.transfer import STAGED, Transfer, ways
 from heimdall.engine.opencl.walk import LEAST
@@ -99,13 +100,25 @@ def source(kind: str = "float", hint: str = "", extension: str = "") -> str:
 
 def opens(trial: Trial) -> bool:
     """A context and queues, and bytes there and back."""
-    values = np.arange(64, dtype=np.float32)
-    buffer = cl.Buffer(trial.context, cl.mem_flags.READ_WRITE, values.nbytes)
-    cl.enqueue_copy(trial.queue, buffer, values)
-    got = np.empty_like(values)
-    cl.enqueue_copy(trial.queue, got, buffer)
-    expect(got, values)
+    _copies(trial.context, trial.queue)
     return True
+
+
+def priority(trial: Trial) -> str:
+    """The extension for queues of low priority, which take bytes there and back."""
+    extension = extension_of(trial.device)
+    context = open_context(trial.device, extension)
+    _copies(context, open_queue(context, trial.device, extension=extension))
+    return extension
+
+
+def _copies(context: cl.Context, queue: cl.CommandQueue) -> None:
+    values = np.arange(64, dtype=np.float32)
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, values.nbytes)
+    cl.enqueue_copy(queue, buffer, values)
+    got = np.empty_like(values)
+    cl.enqueue_copy(queue, got, buffer)
+    expect(got, values)
 
 
 def prefetch(trial: Trial) -> bool:
@@ -276,6 +289,7 @@ STEPS: dict[str, Callable[[Trial], Any]] = {
     "opens": opens,
     "clock": clock,
     "ways": reached,
+    "priority": priority,
     "prefetch": prefetch,
     "groups": groups,
     "half": half,
