@@ -3,17 +3,21 @@
 moderngl's EGL backend makes desktop contexts on the first device only. Boards have GPUs whose
 desktop GL ends at 3.1 while their OpenGL ES is at 3.0 or later; there both are asked of a device
 before the next one, which may be a software renderer.
+
+Contexts are of high priority where EGL has EGL_IMG_context_priority: frames before networks.
+NVIDIA's realtime level, for the one compositor of a headset, is not asked for.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from heimdall.errors import DeviceError
 from heimdall.render.versions import Version
+from heimdall.vocabulary.driver_priority import NOT_ASKED, DriverPriority, Level
 
 Loader = Callable[[str], int | None]
 # GL functions are __stdcall on 32-bit Windows; elsewhere both conventions are one.
@@ -28,6 +32,9 @@ _OPENGL_ES_API, _OPENGL_API = 0x30A0, 0x30A2
 _MAJOR, _MINOR = 0x3098, 0x30FB
 _PROFILE_MASK, _CORE_PROFILE = 0x30FD, 0x1
 _PLATFORM_DEVICE, _PLATFORM_SURFACELESS = 0x313F, 0x31DD
+_PRIORITY, _PRIORITY_LEVEL = "EGL_IMG_context_priority", 0x3100
+_LEVELS = {0x3101: Level.HIGH, 0x3102: Level.MEDIUM, 0x3103: Level.LOW, 0x3357: Level.REALTIME}
+_HIGH = 0x3101
 _ERRORS = {
     0x3001: "EGL_NOT_INITIALIZED",
     0x3002: "EGL_BAD_ACCESS",
@@ -64,6 +71,7 @@ class Egl:
             ("eglBindAPI", number, ctypes.c_uint),
             ("eglChooseConfig", number, pointer, pointer, pointer, number, pointer),
             ("eglCreateContext", pointer, pointer, pointer, pointer, pointer),
+            ("eglQueryContext", number, pointer, pointer, number, pointer),
             ("eglDestroyContext", number, pointer, pointer),
             ("eglCreatePbufferSurface", pointer, pointer, pointer, pointer),
             ("eglDestroySurface", number, pointer, pointer),
@@ -85,6 +93,10 @@ class Egl:
                 yield from self._display("surfaceless EGL", _PLATFORM_SURFACELESS, None)
         if handle := self.call.eglGetDisplay(None):
             yield Display("EGL's default display", handle)
+
+    def extensions(self, display: Display) -> Sequence[bytes]:
+        """What an initialized display can do beyond EGL itself."""
+        return (self.call.eglQueryString(display.handle, _EXTENSIONS) or b"").split()
 
     def failed(self, what: str) -> DeviceError:
         """What ``eglGetError`` says of the call that has just failed."""
@@ -115,9 +127,10 @@ class Egl:
 
 
 class EglContext:
-    """A context of one version on one display, current when made. Raises DeviceError."""
+    """A context of one version on one display, current when made: of ``high`` priority, where the
+    driver gives that. Raises DeviceError."""
 
-    def __init__(self, egl: Egl, display: Display, version: Version) -> None:
+    def __init__(self, egl: Egl, display: Display, version: Version, *, high: bool = True) -> None:
         self._egl, self._display = egl, display.handle
         self._surface: int | None = None
         call = egl.call
@@ -128,10 +141,18 @@ class EglContext:
             raise egl.failed("eglBindAPI")
         config = self._config(version)
         profile = () if version.es else (_PROFILE_MASK, _CORE_PROFILE)
-        wanted = _list(_MAJOR, version.major, _MINOR, version.minor, *profile)
-        self._context = call.eglCreateContext(self._display, config, None, wanted)
+        wanted = (_MAJOR, version.major, _MINOR, version.minor, *profile)
+        prioritizes = _PRIORITY.encode() in egl.extensions(display)
+        self._context = None
+        if high and prioritizes:
+            self._context = self._create(config, *wanted, _PRIORITY_LEVEL, _HIGH)
+        # Mesa 23.1 fails above, instead of giving less, for users who may not have it.
+        self._context = self._context or self._create(config, *wanted)
         if not self._context:
             raise egl.failed("eglCreateContext")
+        self.driver_priority = DriverPriority(why=f"EGL has no {_PRIORITY}")
+        if prioritizes:
+            self.driver_priority = self._given(asked=high)
         try:
             self._attach(config)
         except DeviceError:
@@ -152,6 +173,24 @@ class EglContext:
         call.eglDestroyContext(self._display, self._context)
         if self._surface is not None:
             call.eglDestroySurface(self._display, self._surface)
+
+    def _create(self, config: int | None, *attributes: int) -> int | None:
+        made: int | None = self._egl.call.eglCreateContext(
+            self._display, config, None, _list(*attributes)
+        )
+        return made
+
+    def _given(self, asked: bool) -> DriverPriority:
+        """What the driver says that the context is: it may be less than was asked for."""
+        found = ctypes.c_int(0)
+        query = self._egl.call.eglQueryContext
+        if not query(self._display, self._context, _PRIORITY_LEVEL, ctypes.byref(found)):
+            return DriverPriority(why="EGL does not say what it is")
+        level = _LEVELS.get(found.value)
+        if level in (Level.HIGH, Level.REALTIME):
+            return DriverPriority(level)
+        less = f"the driver gives this user {level or hex(found.value)}"
+        return DriverPriority(level, less if asked else NOT_ASKED.why)
 
     def _attach(self, config: int | None) -> None:
         """Make it current without a surface; where that cannot be, with a tiny one."""

@@ -16,10 +16,10 @@ from heimdall.render.versions import DESKTOP, Version, none_left, wanted
 
 class HeadlessSurface(Surface):
     """Draws like a window, shows nothing, and receives no input. Raises DeviceError where no
-    version of GL can be had."""
+    version of GL can be had. ``high``: the driver, where it can, serves it before others."""
 
-    def __init__(self, size: tuple[int, int]):
-        self._closed = False
+    def __init__(self, size: tuple[int, int], *, high: bool = True):
+        self._closed, self._high = False, high
         if sys.platform.startswith("linux"):
             self._start(self._open_egl(), size, egl_loader())
         else:
@@ -51,7 +51,8 @@ class HeadlessSurface(Surface):
         raise none_left(refused)
 
     def _context(self, egl: Egl, display: Display, version: Version) -> moderngl.Context:
-        context = EglContext(egl, display, version)
+        context = EglContext(egl, display, version, high=self._high)
+        self.driver_priority = context.driver_priority
         try:
             return bound(egl.loader, version, context)
         except Exception:

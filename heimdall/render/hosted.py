@@ -15,6 +15,7 @@ from heimdall.render.egl import Loader, egl_loader, loader_of
 from heimdall.render.pixels import Pixels
 from heimdall.render.surface import Surface
 from heimdall.render.versions import DESKTOP, EMBEDDED, is_es
+from heimdall.vocabulary.driver_priority import DriverPriority
 
 
 class HostedSurface(Surface):
@@ -24,6 +25,8 @@ class HostedSurface(Surface):
     framebuffer is bound; other state of the context (blending, depth test, programs, textures) is
     as drawing left it. Closing releases what was made here, and leaves the context alone.
     """
+
+    driver_priority = DriverPriority(why="its context is the host's")
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from heimdall.render.events import InputEvent
 from heimdall.render.fence import Fence
 from heimdall.render.pixels import Pixels, fastest
 from heimdall.render.versions import is_es
+from heimdall.vocabulary.driver_priority import NOT_ASKED, DriverPriority
 
 _SOFTWARE = ("llvmpipe", "softpipe", "swiftshader")
 
@@ -40,6 +41,7 @@ class Surface(ABC):
     refused: Sequence[str] = ()  # what was tried before, and why it is not that
     # Another's picture is behind the frame, whose colours are premultiplied by their opacity then.
     see_through: bool = False
+    driver_priority: DriverPriority = NOT_ASKED  # of its context, among all that use the GPU
     scale: float = 1.0  # framebuffer pixels a point, above 1 on high-density displays
 
     def _start(self, ctx: moderngl.Context, size: tuple[int, int], loader: Loader | None) -> None:

@@ -29,6 +29,7 @@ from heimdall.render.events import (
 from heimdall.render.surface import Surface
 from heimdall.render.versions import Version, none_left, wanted
 from heimdall.render.xshm import SharedScreen
+from heimdall.vocabulary.driver_priority import DriverPriority
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class WindowSurface(Surface):
 
     _shared: SharedScreen | None = None  # what shows the frames instead of GL
     _staged = True  # the last frame is there
+    driver_priority = DriverPriority(why="a window's context is GLFW's, which asks for none")
 
     def __init__(self, size: tuple[int, int], title: str):
         self._window: Any
