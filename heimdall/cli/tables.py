@@ -47,6 +47,7 @@ def device_report(report: Mapping[str, Any]) -> list[Table | str]:
         ("software GPU", software["description"] if software else "not needed: a real GPU"),
         ("OpenCL", "\n".join(opencl) or "no device"),
         ("OpenGL ES" if gl["es"] else "OpenGL", _gl_line(gl)),
+        ("driver priorities", _priorities(gpu, gl)),
         ("CPU", f"{report['cpu']['name']}, cores for all else: {_list(report['cpu']['cores'])}"),
         (
             "processors",
@@ -87,6 +88,18 @@ def _gl_line(gl: Mapping[str, Any]) -> str:
     return "\n".join(
         [f"{gl['renderer']}, {gl['version']}", *(f"refused: {each}" for each in gl["refused"])]
     )
+
+
+def _priorities(gpu: Mapping[str, Any] | None, gl: Mapping[str, Any]) -> str:
+    """What drivers make of networks and of rendering, or why they make nothing of it."""
+    given = {"networks": gpu and gpu["priority"], "rendering": gl["priority"]}
+    lines = [f"{what}: {_priority(each)}" for what, each in given.items() if each]
+    hints = [f"hints of OpenCL: {_list(gpu['hints'])}"] if gpu and gpu["hints"] else []
+    return "\n".join([*lines, *hints]) or NONE
+
+
+def _priority(given: Mapping[str, Any]) -> str:
+    return ": ".join(filter(None, [given["level"] or "as usual", given["why"]]))
 
 
 def _runtime_line(runtime: Mapping[str, Any]) -> str:

@@ -94,7 +94,8 @@ def open_run(
     the coordinator's place. Without a window the app's own events play its user."""
     # A baseline is compared with what is there from the start.
     beside = system is None and not options.build_first
-    opening = Opening(app, options, RunContext(beside=beside), system, progress)
+    place = RunContext(beside=beside, prioritized=system is None or system.prioritized)
+    opening = Opening(app, options, place, system, progress)
     with INTERRUPTS.held(), contextlib.closing(opening):
         run = opening.open(scripted=options.scripted)
         assert isinstance(run, LiveRun)

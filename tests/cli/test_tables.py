@@ -14,7 +14,14 @@ DEVICES: dict[str, Any] = {
     "opencl": [],
     "opencl_error": "no OpenCL device",
     "software_gpu": None,
-    "gl": {"renderer": None, "version": None, "es": None, "refused": [], "error": "no EGL"},
+    "gl": {
+        "renderer": None,
+        "version": None,
+        "es": None,
+        "refused": [],
+        "priority": None,
+        "error": "no EGL",
+    },
     "cpu": {"name": "a CPU", "cores": [0, 1]},
     "processors": [{"name": "cpu", "device": "a CPU", "lanes": 2}],
     "onnxruntime": {"version": "1.2", "providers": ["CPU"], "gpu_devices": ["cuda"], "error": None},
@@ -44,7 +51,7 @@ def test_a_camera_tells_its_formats_sizes_and_best_rates(shown):
 def test_which_opengl_draws_is_told_and_what_was_refused_before(shown):
     gl = {
         "renderer": "V3D 4.2", "version": "OpenGL ES 3.1 Mesa", "es": True, "error": None,
-        "refused": ["OpenGL 3.3 on EGL device 0: too new"],
+        "refused": ["OpenGL 3.3 on EGL device 0: too new"], "priority": None,
     }  # fmt: skip
     lines = shown(tables.device_report({**DEVICES, "gl": gl}))
     assert any("OpenGL ES" in line and "V3D 4.2, OpenGL ES 3.1 Mesa" in line for line in lines)
@@ -54,14 +61,28 @@ def test_which_opengl_draws_is_told_and_what_was_refused_before(shown):
 def test_a_software_gpu_is_called_one(shown):
     gpu = {
         "name": "PoCL", "platform": "P", "driver": "3", "version": "OpenCL 3", "type": "CPU",
-        "compute_units": 1,
+        "compute_units": 1, "priority": {"level": None, "why": "no hint"}, "hints": [],
     }  # fmt: skip
     software = {"mode": "time-sliced", "description": "time-sliced by the system on core 0"}
     report = {**DEVICES, "gpu": gpu, "opencl": [gpu], "software_gpu": software}
     text = "\n".join(shown(tables.device_report(report)))
     assert "PoCL (software GPU, time-sliced, 1 compute unit)" in text
+    assert "networks: as usual: no hint" in text
     assert "time-sliced by the system on core 0" in text
     assert "0: PoCL (P, OpenCL 3, 1 compute unit)" in text
+
+
+def test_what_drivers_make_of_networks_and_of_rendering_is_told(shown):
+    gpu = {
+        "name": "Adreno", "platform": "P", "driver": "3", "version": "OpenCL 3", "type": "GPU",
+        "compute_units": 4, "priority": {"level": "low", "why": ""},
+        "hints": ["cl_khr_priority_hints", "cl_qcom_perf_hint"],
+    }  # fmt: skip
+    gl = {**DEVICES["gl"], "priority": {"level": "medium", "why": "the driver gives medium"}}
+    text = "\n".join(shown(tables.device_report({**DEVICES, "gpu": gpu, "gl": gl})))
+    assert "networks: low" in text
+    assert "rendering: medium: the driver gives medium" in text
+    assert "hints of OpenCL: cl_khr_priority_hints, cl_qcom_perf_hint" in text
 
 
 def test_a_replay_shows_the_first_differences_and_counts_the_rest(shown):

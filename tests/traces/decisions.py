@@ -23,6 +23,7 @@ FILE = Path(__file__).with_name("simulated.json")
 SECONDS = 8  # after the warm-up of 5
 SEEDS = (0, 1, 2, 3)
 DEVICES = ("lg-v50", "pixel-3-xl")
+LIVE_ALONE = ("driver-priority",)  # what a driver does with priorities is not simulated
 # What this process took and how it started, not the simulated one.
 OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
 # From what is digested, or of what no recorded system does.
@@ -77,7 +78,7 @@ def all_decisions(scenario: str) -> dict[str, Any]:
         f"{device} {system} {seed}": decisions(scenario, device, system, seed)
         for device in DEVICES
         for system in system_names()
-        if system not in queue_names()
+        if system not in (*queue_names(), *LIVE_ALONE)
         for seed in SEEDS
     }
 

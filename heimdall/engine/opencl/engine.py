@@ -32,7 +32,7 @@ from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.network import OpenCLNetwork
 from heimdall.engine.opencl.passes import lower_for
-from heimdall.engine.opencl.priority import open_context, open_queue
+from heimdall.engine.opencl.priority import given, open_context, open_queue
 from heimdall.engine.opencl.probe import abilities_of, choose, choose_soon
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
@@ -42,7 +42,7 @@ from heimdall.engine.opencl.version import version
 from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import Graph
-from heimdall.vocabulary.driver_priority import NOT_ASKED, DriverPriority, Level
+from heimdall.vocabulary.driver_priority import NOT_ASKED
 from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import GPU
 
@@ -98,7 +98,7 @@ class OpenCLEngine(Engine):
         self.lanes = lanes or min(MOST_LANES, most)
         self.times_ops = self.abilities.clock
         self._priority_by = self.abilities.priority if low else ""
-        self.driver_priority = _priority(self.abilities) if low else NOT_ASKED
+        self.driver_priority = given(self.abilities) if low else NOT_ASKED
         with explaining(f"opening {label(self.device)}"):
             self.context = open_context(self.device, self._priority_by)
             self._rely_on(traits or traits_of(self.device, groups=self.abilities.groups))
@@ -273,10 +273,3 @@ class OpenCLEngine(Engine):
 
     def close(self) -> None:
         finish(self.queue)
-
-
-def _priority(abilities: Abilities) -> DriverPriority:
-    """What its queues have in the driver."""
-    if abilities.priority:
-        return DriverPriority(Level.LOW)
-    return DriverPriority(why=dict(abilities.lacks).get("priority", ""))

@@ -13,7 +13,9 @@ from typing import Any
 
 import pyopencl as cl
 
+from heimdall.engine.opencl.abilities import Abilities
 from heimdall.errors import DeviceError
+from heimdall.vocabulary.driver_priority import DriverPriority, Level
 
 KHRONOS, QUALCOMM = "cl_khr_priority_hints", "cl_qcom_priority_hint"
 HINTS = (KHRONOS, "cl_khr_throttle_hints", QUALCOMM, "cl_qcom_perf_hint")
@@ -38,6 +40,13 @@ def extension_of(device: cl.Device) -> str:
         if each in known:
             return each
     raise DeviceError(f"its driver has neither {KHRONOS} nor {QUALCOMM}")
+
+
+def given(abilities: Abilities) -> DriverPriority:
+    """What queues are to the driver."""
+    if abilities.priority:
+        return DriverPriority(Level.LOW)
+    return DriverPriority(why=dict(abilities.lacks).get("priority", ""))
 
 
 def open_context(device: cl.Device, extension: str = "") -> cl.Context:

@@ -24,7 +24,7 @@ from heimdall.lab.bench.live_requests import Asked, Runs
 from heimdall.lab.bench.loads import fit
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.systems import System
-from heimdall.lab.bench.uncoordinated import Uncoordinated
+from heimdall.lab.bench.uncoordinated import Uncoordinated, check_priorities
 from heimdall.lab.bench.workload import as_app
 from heimdall.runtime.loop.live import LiveRun
 from heimdall.runtime.opening.setup import Setup, confinement
@@ -116,6 +116,7 @@ def run_live(
     app = create(as_app(scenario))
     baseline = None if system.coordinated else Uncoordinated(system)
     with open_run(app, options, progress, baseline) as run:
+        check_priorities(system, run.setup)
         for warning in hopeless(run.setup):
             log.warning("%s", warning)
         meter = EnergyMeter()

@@ -55,7 +55,8 @@ class Sharing:
     ``wait_ops``: a thread waits for the GPU after so many kernels; ``most_ops``: so many of its
     kernels may be outstanding; ``batch_ns``: it asks again after so much GPU work whether it has
     ``precedence``. None: there is no such limit. ``cores``: it runs on the CPU by onnxruntime, with
-    that many threads (0: one for each core), and not on the GPU.
+    that many threads (0: one for each core), and not on the GPU. ``low``: the driver is to draw
+    before it runs networks.
     """
 
     wait_ops: int | None = None
@@ -64,6 +65,7 @@ class Sharing:
     precedence: Precedence = Precedence.NONE
     admission: Admission = Admission.FREE
     cores: int | None = None
+    low: bool = False
 
     @property
     def on_gpu(self) -> bool:
@@ -74,6 +76,8 @@ ALONE = Sharing()  # as if nothing else were there
 _BASELINES = {
     # A thread and a GPU queue for each DNN (the paper's baseline, section 9.1).
     "multithread": ALONE,
+    # The same in queues of low priority, beside rendering in a context of high priority.
+    "driver-priority": Sharing(low=True),
     # What one would write without a GPU: sessions in threads, on a core each or on all of them.
     "multithread-onnxruntime": Sharing(cores=1),
     "multithread-onnxruntime-all": Sharing(cores=0),

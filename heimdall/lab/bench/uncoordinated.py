@@ -9,6 +9,7 @@ from typing import Any
 
 from heimdall.analyzer.precision import engine_for
 from heimdall.coordinator.bystander import Bystander, InferenceEnded
+from heimdall.errors import DeviceError
 from heimdall.lab.bench.admission import Free, Gate, OneAtATime, Passage
 from heimdall.lab.bench.inference import Inference, Session, WholeNetwork
 from heimdall.lab.bench.systems import ALONE, FIRST, Precedence, System
@@ -16,7 +17,9 @@ from heimdall.lab.bench.threads import Threads
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.processors import Processors
 from heimdall.runtime.execution.protocols import Coordinates, Executes
+from heimdall.runtime.opening.setup import Setup
 from heimdall.runtime.telemetry.spans import Spans
+from heimdall.vocabulary.driver_priority import Level
 from heimdall.vocabulary.events import (
     Action,
     Event,
@@ -66,6 +69,21 @@ class Witness(Bystander):
         return self._rested_ns
 
 
+def check_priorities(system: System, setup: Setup) -> None:
+    """Raise DeviceError for a system of driver priorities where no driver would draw any sooner for
+    them: it would run as ``multithread`` does."""
+    if system.sharing is None or not system.sharing.low:
+        return
+    networks, rendering = map(setup.driver_priorities.__getitem__, ("networks", "rendering"))
+    if networks.level is Level.LOW or rendering.level in (Level.HIGH, Level.REALTIME):
+        return
+    renderer = setup.describe_devices()["renderer"]
+    raise DeviceError(
+        f"{system.name} would be multithread here, no driver draws before it runs networks: "
+        f"{setup.gpu_name}: {networks.why}; {renderer}: {rendering.why}"
+    )
+
+
 def _go() -> None:
     """Does nothing: the thread has gone on already."""
 
@@ -81,6 +99,7 @@ class Uncoordinated:
         self._gate: Gate = OneAtATime() if ranked else Free()
         self._witness: Witness | None = None
         self.scheduler = system.name
+        self.prioritized = self._sharing.low
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
         """One that decides nothing."""

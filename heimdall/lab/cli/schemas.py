@@ -190,9 +190,19 @@ class Checks:
 
 
 @dataclass
+class Given:
+    """What a driver makes of networks, or of rendering beside them; ``level``: null: it says
+    nothing, and that is the usual; ``why``: it is not low, or not high."""
+
+    level: Literal["low", "medium", "high", "realtime"] | None
+    why: str
+
+
+@dataclass
 class OpenclDevice:
     """``half``: it computes in half precision; ``lacks``: what it failed at, and why; ``refused``:
-    why it is not used."""
+    why it is not used. ``priority``: of networks; ``hints``: what its driver has for that, or for
+    power."""
 
     name: str
     platform: str
@@ -204,6 +214,8 @@ class OpenclDevice:
     half: bool
     lacks: Mapping[str, str]
     refused: str | None
+    priority: Given
+    hints: list[str]
 
 
 @dataclass
@@ -232,12 +244,14 @@ class SoftwareGpu:
 
 @dataclass
 class OpenGl:
-    """What draws, what was tried and refused before, and as ``error`` why nothing does."""
+    """What draws without a window, what was tried and refused before, and as ``error`` why nothing
+    does."""
 
     renderer: str | None
     version: str | None
     es: bool | None
     refused: list[str]
+    priority: Given | None
     error: str | None
 
 

@@ -283,6 +283,11 @@ def simulated_run(
     ConfigError where the system makes no sense."""
     refuse_planned(system)
     sharing = system.sharing
+    if sharing and sharing.low:
+        raise ConfigError(
+            f"{system.name} cannot be simulated: when a driver lets rendering preempt networks is "
+            "not known; run it (heimdall bench), where the driver has priorities"
+        )
     if sharing and not sharing.on_gpu and machine.software_gpu:
         raise ConfigError(
             f"{system.name} cannot be simulated on {machine.name!r}: its GPU is made of the cores "

@@ -107,6 +107,7 @@ def open_processors(
     soon: bool = False,
     remote: str | RemoteEngine | None = None,
     others: Sequence[str | Engine] | None = None,
+    prioritized: bool = True,
 ) -> Iterator[Processors]:
     """Open both engines, and close them when the block ends. ``others``: what requests run on,
     "gpu", "cpu", and further devices or engines; default: those two.
@@ -115,6 +116,7 @@ def open_processors(
     turns out to be a real one. An Engine that is given plays the GPU, and stays open. Tuning in
     the background makes room. ``soon``: no compiler need run before the GPU is opened, which may
     not be ``complete`` then. ``remote``: the address of a server, or its engine, which stays open.
+    ``prioritized``: the GPU's driver is asked to serve who draws before networks.
     Raises DeviceError when the device asked for is not there, ConfigError for an address that is
     none.
     """
@@ -122,6 +124,7 @@ def open_processors(
     background.interrupt(background.TUNING)
     with softgpu.restored_afterwards(software), contextlib.ExitStack() as stack:
         how = {"soon": True, "save_last": True} if soon else {}
+        how |= {} if prioritized else {"low": False}
         if isinstance(device, Engine):
             gpu = device
         else:

@@ -128,16 +128,19 @@ def open_canvas(
     options: RunOptions,
     own: Callable[[tuple[int, int]], Surface] | None,
     confined: AbstractContextManager[object],
+    prioritized: bool = True,
 ) -> Canvas:
     """Where the app is drawn: by the GPU, that is, ``confined`` to where a software GPU's threads
-    belong. ``own``: opens the host's surface of a size."""
+    belong. ``own``: opens the host's surface of a size. ``prioritized``: the driver is asked to
+    draw before it runs networks."""
     size = options.size or app.size
     with confined:
         if own is not None:
             surface = own(size)
         else:
             title = app.title or app.name
-            surface = open_surface(size, headless=options.windowless, title=title)
+            headless = options.windowless
+            surface = open_surface(size, headless=headless, title=title, high=prioritized)
         surface.see_through = options.phone == PhoneView.OVERLAY
         surface.finish()
     with contextlib.ExitStack() as stack:

@@ -120,6 +120,8 @@ def _left_out(problems: Sequence[tuple[str, str]]) -> str | None:
 def _describe_opencl(device: Any, found: Abilities) -> dict[str, Any]:
     import pyopencl as cl
 
+    from heimdall.engine.opencl import priority
+
     kinds = ("CPU", "GPU", "ACCELERATOR")
     kind = next((k for k in kinds if device.type & getattr(cl.device_type, k)), "OTHER")
     return {
@@ -133,6 +135,8 @@ def _describe_opencl(device: Any, found: Abilities) -> dict[str, Any]:
         "half": found.half,
         "lacks": dict(found.lacks),
         "refused": found.refused or None,
+        "priority": asdict(priority.given(found)),
+        "hints": priority.hints_of(device),
     }
 
 
@@ -143,6 +147,7 @@ def _gl() -> dict[str, Any]:
         "version": None,
         "es": None,
         "refused": [],
+        "priority": None,
         "error": None,
     }
     try:
@@ -151,7 +156,8 @@ def _gl() -> dict[str, Any]:
         with contextlib.closing(open_surface((64, 64), headless=True)) as surface:
             surface.finish()
             found = {"renderer": surface.renderer, "version": surface.version, "es": surface.es}
-            return {**none, **found, "refused": list(surface.refused)}
+            priority = asdict(surface.driver_priority)
+            return {**none, **found, "refused": list(surface.refused), "priority": priority}
     except DeviceError as error:
         return {**none, "error": str(error)}
     except Exception as error:  # moderngl raises bare Exception

@@ -43,18 +43,19 @@ class Shared:
         self._software: softgpu.SoftwareGpu | None = None
         self._processors: Processors | None = None
 
-    def processors(self, options: RunOptions, beside: bool, together: bool) -> Processors:
-        """Both engines, opened when they are first asked for, ``beside``: without a compiler;
-        ``together``: for groups of ops that run at the same time."""
+    def processors(self, options: RunOptions, place: RunContext, together: bool) -> Processors:
+        """Both engines, opened when they are first asked for, without a compiler where the
+        ``place`` says so; ``together``: for groups of ops that run at the same time."""
         if self._processors is None:
             software = self._planned(options)
             check_others(options.processors)
             opened = open_processors(
                 options.device,
                 software,
-                soon=beside,
+                soon=place.beside,
                 others=options.processors,
                 remote=options.remote,
+                prioritized=place.prioritized,
             )
             found = self.stack.enter_context(opened)
             self._processors = found.for_groups() if together else found
@@ -135,7 +136,7 @@ class Opening:
     def _processors(self, shared: Shared) -> Processors:
         kind = kind_of(self._options.scheduler or self._app.scheduler)
         together = kind.together
-        return shared.processors(self._options, self._place.beside, together)
+        return shared.processors(self._options, self._place, together)
 
     def close(self) -> None:
         """End it."""

@@ -43,6 +43,7 @@ from heimdall.system.began import IMPORTED_S
 from heimdall.system.policy import parse_policy
 from heimdall.system.process import give_over, restored
 from heimdall.system.workers import Workers
+from heimdall.vocabulary.driver_priority import DriverPriority
 from heimdall.vocabulary.enums import ChunkMode, PhoneView
 
 log = logging.getLogger(__name__)
@@ -83,6 +84,12 @@ class Setup:
     def gpu_name(self) -> str:
         return str(self.processors.gpu.describe()["device"])
 
+    @property
+    def driver_priorities(self) -> dict[str, DriverPriority]:
+        """What drivers make of networks, and of rendering where something is drawn."""
+        drawn = {"rendering": self.canvas.surface.driver_priority} if self.canvas else {}
+        return {"networks": self.processors.gpu.driver_priority, **drawn}
+
     def describe_devices(self) -> dict[str, Any]:
         """The ``device`` entry of the run summary."""
         return {
@@ -92,6 +99,7 @@ class Setup:
             "mode": self.processors.describe(),
             "renderer": self.canvas.surface.renderer if self.canvas else None,
             **({"remote": remote.address} if (remote := self.processors.remote) else {}),
+            "priorities": {name: each.level for name, each in self.driver_priorities.items()},
         }
 
 
@@ -138,7 +146,8 @@ def start(
             canvas = splash = None
             wait = _waiting
             if place.draws:
-                canvas = open_canvas(app, options, place.surface, place.confined())
+                own, confined = place.surface, place.confined()
+                canvas = open_canvas(app, options, own, confined, place.prioritized)
                 canvas.follows = preview is not None and preview.pictures is not None
                 stack.callback(canvas.close)
                 if place.surface is None:
@@ -191,8 +200,13 @@ def _with_processors(
     stack.enter_context(softgpu.restored_afterwards(software))
 
     def opened() -> Processors:
-        soon, remote = place.beside, options.remote
-        opening = open_processors(options.device, software, soon=soon, remote=remote)
+        opening = open_processors(
+            options.device,
+            software,
+            soon=place.beside,
+            remote=options.remote,
+            prioritized=place.prioritized,
+        )
         return stack.enter_context(opening)
 
     return replace(place, processors=opened, confined=software.confined)
@@ -222,8 +236,9 @@ class RunContext:
     ``draws``: pictures are drawn, by ``surface`` where the host has one. ``source``: one that is
     open already; it is closed with the run. ``processors`` gives those of others, and the
     process is theirs then, too; ``confined`` is as theirs. ``beside``: networks may be built
-    beside the first frames. ``began_s``: from when its start is counted, by ``perf_counter``; the
-    program's own by default."""
+    beside the first frames. ``prioritized``: drivers are asked to draw before they run networks.
+    ``began_s``: from when its start is counted, by ``perf_counter``; the program's own by default.
+    """
 
     process: bool = True
     draws: bool = True
@@ -232,6 +247,7 @@ class RunContext:
     processors: Callable[[], Processors] | None = None
     confined: Callable[[], contextlib.AbstractContextManager[object]] | None = None
     beside: bool = False
+    prioritized: bool = True
     began_s: float = IMPORTED_S
 
 

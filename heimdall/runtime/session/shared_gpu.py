@@ -45,6 +45,7 @@ class System(Protocol):
 
     scheduler: str  # what results call it
     mode: str
+    prioritized: bool  # drivers are asked to draw before they run networks
 
     def coordinator(self, plans: Sequence[DnnPlan], interval_ns: int) -> Coordinates:
         """What decides for DNNs of these plans."""
@@ -61,6 +62,8 @@ class System(Protocol):
 
 class Coordinated:
     """Heimdall's own: a policy, its chunk mode, and what else the coordinator takes."""
+
+    prioritized = True
 
     def __init__(
         self,

@@ -47,7 +47,9 @@ class Latency:
 
 @dataclass(frozen=True)
 class Device:
-    """What a run ran on. ``mode``: "hardware", or how the software GPU was confined."""
+    """What a run ran on. ``mode``: "hardware", or how the software GPU was confined.
+    ``priorities``: what drivers give the ``networks``, and ``rendering`` (low, medium, high,
+    realtime); null: nothing that they would say, the usual."""
 
     gpu: str
     cpu: str
@@ -55,6 +57,7 @@ class Device:
     mode: str
     renderer: str | None  # None: nothing was drawn
     remote: str | None = None  # the server that DNNs could be offloaded to
+    priorities: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -301,6 +304,8 @@ class RunSummary:
         for each in (data["device"], *data["dnns"].values()):
             if not each["remote"]:  # as where no server was asked
                 del each["remote"]
+        if not data["device"]["priorities"]:  # as of what was simulated
+            del data["device"]["priorities"]
         for each in data["dnns"].values():
             if not each["exits"]:  # as of a network without
                 del each["exits"]

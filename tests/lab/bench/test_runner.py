@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from heimdall.cli import main
 from heimdall.errors import DeviceError
 from heimdall.lab.bench.runner import run_all
 from heimdall.lab.bench.systems import BASELINES, parse_systems
+from tests.standin_driver import standin_driver
 
 SYSTEMS = parse_systems("multithread,fixed-5,max-total")
 
@@ -87,13 +89,13 @@ def test_an_interruption_keeps_what_has_finished():
     assert (list(summaries), failures, interrupted) == (["multithread"], [], True)
 
 
-def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+def bench(*arguments: str, env: Mapping[str, str] = os.environ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "heimdall", "bench", *arguments],
         capture_output=True,
         text=True,
         timeout=200,
-        env=dict(os.environ),
+        env=dict(env),
     )
 
 
@@ -143,7 +145,9 @@ def test_requests_are_answered_beside_an_app(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*BASELINES} - {"multithread", "multithread-onnxruntime"}))
+@pytest.mark.parametrize(
+    "name", sorted({*BASELINES} - {"multithread", "multithread-onnxruntime", "driver-priority"})
+)
 def test_every_baseline_runs_live(tmp_path: Path, name: str):
     (tmp_path / "small.py").write_text(APP)
     path = tmp_path / "small.toml"
@@ -156,6 +160,41 @@ def test_every_baseline_runs_live(tmp_path: Path, name: str):
     for dnn in run["dnns"].values():
         assert dnn["inferences"] > 0
         assert dnn["inferences"] == dnn["cpu" if "onnxruntime" in name else "gpu"]
+
+
+@pytest.mark.slow
+def test_driver_priorities_are_those_of_a_driver_that_has_them(tmp_path: Path):
+    """A stand-in has them, beneath which is this machine's."""
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    driver = standin_driver(tmp_path, "cl_khr_priority_hints")
+    systems = "driver-priority,multithread,max-total"
+    how = (str(path), "--systems", systems, "--seconds", "1", "--json")
+    done = bench(*how, env=driver.environment)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    networks = {
+        name: run["device"]["priorities"]["networks"] for name, run in result["systems"].items()
+    }
+    assert networks == {"driver-priority": "low", "multithread": None, "max-total": "low"}
+    for run in result["systems"].values():
+        assert run["errors"] == []
+        assert all(dnn["inferences"] > 0 for dnn in run["dnns"].values())
+    assert set(driver.asked) == {"queue 4"}
+
+
+@pytest.mark.slow
+def test_driver_priorities_are_refused_by_name_where_no_driver_has_them(tmp_path: Path):
+    (tmp_path / "small.py").write_text(APP)
+    path = tmp_path / "small.toml"
+    path.write_text(SCENARIO)
+    done = bench(str(path), "--systems", "driver-priority", "--seconds", "1", "--json")
+    if done.returncode == 0:
+        pytest.skip("the drivers here have priorities")
+    assert "error: driver-priority: driver-priority would be multithread here" in done.stderr
+    assert "neither cl_khr_priority_hints nor cl_qcom_priority_hint" in done.stderr
+    assert json.loads(done.stdout)["systems"] == {}
 
 
 def test_a_system_that_cannot_run_is_named_with_the_reason(tmp_path: Path):

@@ -50,6 +50,8 @@ def test_each_baseline_is_another_row_of_choices():
         "multithread-onnxruntime",
         "multithread-onnxruntime-all",
     }
+    assert {name for name, row in rows.items() if row.low} == {"driver-priority"}
+    assert replace(rows["driver-priority"], low=False) == rows["multithread"]
     assert rows["edf"].admission is Admission.DEADLINE
     assert rows["drop-while-busy"].admission is Admission.ROUNDS
 

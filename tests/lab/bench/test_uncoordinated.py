@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from heimdall.errors import DeviceError
 from heimdall.lab.bench.admission import OneAtATime
-from heimdall.lab.bench.uncoordinated import Witness
+from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.bench.uncoordinated import Uncoordinated, Witness, check_priorities
+from heimdall.vocabulary.driver_priority import DriverPriority, Level
 from heimdall.vocabulary.events import FrameRendered, RenderingStopped, RenderStarted
 
 INTERVAL_NS = 1000
@@ -62,3 +68,38 @@ def test_when_nothing_is_drawn_any_more_the_gpu_is_free(gate, gone):
     gate.leave("first")
     witness.receive(RenderingStopped(), 10)
     assert gone == ["first", "second"]
+
+
+NEITHER, NO_EGL = DriverPriority(why="no hint of OpenCL"), DriverPriority(why="no hint of EGL")
+LOW, HIGH = DriverPriority(Level.LOW), DriverPriority(Level.HIGH)
+
+
+def setup_with(networks: DriverPriority, rendering: DriverPriority) -> Any:
+    """Enough of one to be asked what its drivers do."""
+    return SimpleNamespace(
+        driver_priorities={"networks": networks, "rendering": rendering},
+        gpu_name="PoCL",
+        describe_devices=lambda: {"renderer": "llvmpipe"},
+    )
+
+
+@pytest.mark.parametrize("rendering", [NO_EGL, DriverPriority(Level.MEDIUM, "no hint of EGL")])
+def test_driver_priorities_are_refused_where_no_driver_has_any(rendering):
+    named = r"driver-priority .*multithread.*: PoCL: no hint of OpenCL; llvmpipe: no hint of EGL"
+    with pytest.raises(DeviceError, match=named):
+        check_priorities(parse_system("driver-priority"), setup_with(NEITHER, rendering))
+
+
+@pytest.mark.parametrize("found", [(LOW, NO_EGL), (NEITHER, HIGH), (LOW, HIGH)])
+def test_one_driver_that_has_them_is_enough(found):
+    check_priorities(parse_system("driver-priority"), setup_with(*found))
+
+
+@pytest.mark.parametrize("name", ["multithread", "priorities", "max-total"])
+def test_other_systems_need_no_driver_for_their_priorities(name):
+    check_priorities(parse_system(name), setup_with(NEITHER, NO_EGL))
+
+
+def test_of_the_baselines_one_alone_asks_drivers_for_priorities():
+    assert Uncoordinated(parse_system("driver-priority")).prioritized
+    assert not Uncoordinated(parse_system("multithread")).prioritized

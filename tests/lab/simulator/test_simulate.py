@@ -130,6 +130,11 @@ def test_sessions_on_the_cores_that_play_the_gpu_are_not_simulated():
         simulated_run(dnns, software, parse_system("multithread-onnxruntime"), fps=30)
 
 
+def test_what_a_driver_makes_of_priorities_is_not_simulated():
+    with pytest.raises(ConfigError, match="driver-priority cannot be simulated: when a driver"):
+        simulate("shopping", PHONE, "driver-priority")
+
+
 def test_a_dnn_that_is_too_slow_even_alone_is_warned_of(caplog):
     simulate("shopping", PHONE, "max-total", seconds=1, render_ms=20)
     assert [record.message.split()[0] for record in caplog.records] == ["hand", "style"]

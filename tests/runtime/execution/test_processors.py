@@ -52,6 +52,19 @@ def test_a_software_gpu_says_how_it_is_confined(software, opencl):
         assert found.load_limit == software.load_limit
 
 
+@pytest.mark.parametrize("prioritized", [True, False])
+def test_networks_are_low_in_the_driver_unless_that_is_not_wanted(software, opencl, prioritized):
+    asked = []
+
+    def answer(device, low=True):
+        asked.append(low)
+        return NullEngine()
+
+    opencl(answer)
+    with open_processors(None, software, prioritized=prioritized):
+        assert asked == [prioritized]
+
+
 def test_a_real_gpu_needs_no_cores(software, opencl, monkeypatch):
     released = []
     monkeypatch.setattr(softgpu.SoftwareGpu, "release", lambda self: released.append(self))

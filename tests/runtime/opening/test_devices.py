@@ -29,6 +29,8 @@ def test_every_part_is_described_or_says_why_not(report):
     assert report["gpu"] is not None or report["opencl_error"]
     gl = report["gl"]
     assert gl["error"] or (gl["renderer"] and gl["es"] == gl["version"].startswith("OpenGL ES"))
+    for priority in filter(None, (report["gpu"] and report["gpu"]["priority"], gl["priority"])):
+        assert priority["why"] or priority["level"] in ("low", "high", "realtime")
     assert "CPUExecutionProvider" in report["onnxruntime"]["providers"]
     assert report["cpu"]["cores"]
 
@@ -59,5 +61,6 @@ def test_missing_opengl_is_text(monkeypatch):
         "version": None,
         "es": None,
         "refused": [],
+        "priority": None,
         "error": "no EGL: apt-get install libegl1",
     }
