@@ -79,7 +79,7 @@ def check_priorities(system: System, setup: Setup) -> None:
         return
     renderer = setup.describe_devices()["renderer"]
     raise DeviceError(
-        f"{system.name} would be multithread here, no driver draws before it runs networks: "
+        "no driver here draws before it runs networks, so it would be multithread: "
         f"{setup.gpu_name}: {networks.why}; {renderer}: {rendering.why}"
     )
 

@@ -192,7 +192,7 @@ def test_driver_priorities_are_refused_by_name_where_no_driver_has_them(tmp_path
     done = bench(str(path), "--systems", "driver-priority", "--seconds", "1", "--json")
     if done.returncode == 0:
         pytest.skip("the drivers here have priorities")
-    assert "error: driver-priority: driver-priority would be multithread here" in done.stderr
+    assert "driver-priority: no driver here draws before it runs networks" in done.stderr
     assert "neither cl_khr_priority_hints nor cl_qcom_priority_hint" in done.stderr
     assert json.loads(done.stdout)["systems"] == {}
 
