@@ -15,6 +15,7 @@ import time
 from itertools import cycle, islice
 
 from heimdall.lab.bench.systems import parse_system, queue_names
+from heimdall.lab.bench.traffic import Arrival
 from heimdall.lab.simulator.clients import Answered, SimulatedModel
 from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.lab.simulator.several import SeveralDevice, load_several
@@ -49,9 +50,9 @@ def decisions_us(system: str, device: SeveralDevice, jobs: int, answers: int) ->
         if count
     ]
 
-    def follow(answered: Answered, now_ns: int) -> list[tuple[str, int]]:
+    def follow(answered: Answered, now_ns: int) -> list[Arrival]:
         going = len(run.answered) <= answers - jobs
-        return [(answered.model, now_ns)] if going else []
+        return [Arrival(answered.model, now_ns)] if going else []
 
     run = RequestSimulation(
         models, device.list(), row.scheduler, noise=device.noise(), follow=follow

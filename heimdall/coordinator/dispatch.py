@@ -42,6 +42,7 @@ from heimdall.vocabulary.reasons import FIRST_COME, GOES_ON
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
 _made = tuple.__new__  # a View in each decision: half as long as by its constructor
+_EXPIRED = "it had not begun at its deadline"
 _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too
 
 
@@ -129,7 +130,7 @@ class Dispatcher:
         jobs = self.jobs
         if jobs.changed:
             self._renew(jobs.changed, now_ns)
-        if self._drops and jobs.serve:
+        if jobs.serve and (self._drops or jobs.expire):
             self._drop_hopeless(now_ns, out)
         own = self._own
         mine: list[Job] = []
@@ -186,7 +187,8 @@ class Dispatcher:
         for job in self._queue if self._places else tuple(self.jobs.in_flight.values()):
             if job.request is None or job.state is not READY:
                 continue  # an app's is on the newest frame there was
-            if reason := self._supervised.hopeless(job.seen, now_ns):
+            reason = _EXPIRED if job.expired(now_ns) else ""
+            if reason or (self._drops and (reason := self._supervised.hopeless(job.seen, now_ns))):
                 self.jobs.drop(job, Drop, reason, now_ns, out)
 
     # -- processors ------------------------------------------------------------------------

@@ -245,6 +245,10 @@ class Job:
             self.processor = processor
             self.show()
 
+    def expired(self, now_ns: int) -> bool:
+        """Whether it is a request that is not wanted any more, and has not begun."""
+        return self.owner.plan.expires and not self.chunks and now_ns >= self.deadline_ns
+
     def begin(self) -> None:
         """Before the first op of its current network, which may end as any of its variants."""
         self.next_op = self.passed_op = 0

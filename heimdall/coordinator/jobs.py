@@ -117,6 +117,7 @@ class Jobs:
         self.rest_until_ns: float = inf  # none may start before
         self.started = False
         self.serve = False  # whether there are models that requests come for
+        self.expire = False  # ... and of some that have waited too long
         self.fall_back = False  # whether a network has ops that the GPU's engine lacks
         self.placement, self.interval_ns = placement, interval_ns
         self._dnns, self._chunking, self._gap = dnns, chunking, gap
@@ -129,6 +130,7 @@ class Jobs:
         self.fall_back |= any(any(stage.fallback) for stage in dnn.plan.stages)
         self.clients[dnn.name] = client
         self.serve |= not client.newest
+        self.expire |= dnn.plan.expires
 
     def knows(self, dnn: Dnn) -> bool:
         """Whether a DNN has not been removed."""

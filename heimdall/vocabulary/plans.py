@@ -70,6 +70,7 @@ class DnnPlan:
     rate_hz: float | None = None  # least wanted; None: event-driven, as its events come
     built: bool = True  # False: on the CPU alone, with times that are guesses, until DnnBuilt
     queued: bool = False  # every request is a job of its own, with inputs of its own
+    expires: bool = False  # a request that has not begun at its deadline is dropped
 
     def named(self, name: str) -> DnnPlan:
         """This plan under another name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,10 +11,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from heimdall.errors import HeimdallError
-from heimdall.lab.bench.traffic import Traffic
+from heimdall.lab.bench.traffic import Arrival, Traffic
 from heimdall.runtime.telemetry.jobs import Outcome
 
-Submit = Callable[[], "Future[Any]"]
+Submit = Callable[..., "Future[Any]"]  # (slo_ms, where it is not the model's)
 Exits = Mapping[str, tuple[str, float]]  # by output: name and accuracy
 
 
@@ -38,7 +39,8 @@ class Clients(threading.Thread):
         self._traffic, self._submits, self._slos_ns = traffic, submits, slos_ns
         self._clock, self._exits = clock, exits or {}
         self._changed = threading.Condition()
-        self._due: list[tuple[int, str]] = []
+        self._due: list[tuple[int, str, int, Arrival]] = []
+        self._count = itertools.count()
         self._waiting = 0  # for answers
         self._stopped = False
         self._began_ns = 0
@@ -49,11 +51,11 @@ class Clients(threading.Thread):
         """Ask until nothing is left to ask for, and all is answered."""
         self._began_ns = self._clock()
         for model, times_ns in self._traffic.arrivals_ns().items():
-            self._due += [(at_ns, model) for at_ns in times_ns]
-        heapq.heapify(self._due)
+            for at_ns in times_ns:
+                self._come(Arrival(model, at_ns, self._traffic.slo_ns(model, at_ns)))
         try:
             while (due := self._next()) is not None:
-                self._ask(*due)
+                self._ask(due)
         finally:
             self.over.set()
 
@@ -67,34 +69,49 @@ class Clients(threading.Thread):
             self._stopped = True
             self._changed.notify()
 
-    def _next(self) -> tuple[int, str] | None:
+    def _come(self, arrival: Arrival) -> None:
+        """It will be asked for when it is due, unless it is lost."""
+        model, at_ns, slo_ns, lost = arrival
+        if lost:
+            self.outcomes.append(Outcome(model, at_ns, None, slo_ns, lost))
+        else:
+            heapq.heappush(self._due, (at_ns, model, next(self._count), arrival))
+
+    def _next(self) -> Arrival | None:
         """The next request, when it is due; None when there will be none."""
         with self._changed:
             while not self._stopped and (self._due or self._waiting):
                 left_ns = self._due[0][0] - self._now_ns() if self._due else None
                 if left_ns is not None and left_ns <= 0:
                     self._waiting += 1
-                    return heapq.heappop(self._due)
+                    return heapq.heappop(self._due)[-1]
                 self._changed.wait(None if left_ns is None else left_ns / 1e9)
             return None
 
-    def _ask(self, at_ns: int, model: str) -> None:
+    def _ask(self, due: Arrival) -> None:
+        submit = self._submits[due.model]
         try:
-            future = self._submits[model]()
+            if due.slo_ns is None:
+                future = submit()
+            else:
+                left_ns = due.at_ns + due.slo_ns - self._now_ns()
+                future = submit(slo_ms=max(left_ns, 1) / 1e6)
         except HeimdallError as error:
-            self._note(model, at_ns, str(error))
+            self._note(due, str(error))
             return
-        future.add_done_callback(lambda done: self._note(model, at_ns, _problem(done), done))
+        future.add_done_callback(lambda done: self._note(due, _problem(done), done))
 
-    def _note(self, model: str, at_ns: int, problem: str, done: Future[Any] | None = None) -> None:
+    def _note(self, due: Arrival, problem: str, done: Future[Any] | None = None) -> None:
+        model, at_ns, slo_ns, _ = due
         now_ns = self._now_ns()
         finished_ns = None if problem else now_ns
         taken = self._taken(model, None if problem or done is None else done.result())
-        outcome = Outcome(model, at_ns, finished_ns, self._slos_ns[model], problem, *taken)
+        slo_ns = self._slos_ns[model] if slo_ns is None else slo_ns
+        outcome = Outcome(model, at_ns, finished_ns, slo_ns, problem, *taken)
         with self._changed:
             self.outcomes.append(outcome)
-            for name, when_ns in self._traffic.follow(model, not problem, now_ns):
-                heapq.heappush(self._due, (when_ns, name))
+            for arrival in self._traffic.come_of(outcome, now_ns):
+                self._come(arrival)
             self._waiting -= 1
             self._changed.notify()
 

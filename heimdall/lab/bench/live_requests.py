@@ -25,7 +25,7 @@ from heimdall.errors import ConfigError, unknown
 from heimdall.lab.bench.clients import Clients
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.settings import LONGEST_S
-from heimdall.lab.bench.standin import PREFIX, standin_path
+from heimdall.lab.bench.standin import is_standin, standin_path
 from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.traffic import Traffic
 from heimdall.runtime.session.models import exits_in
@@ -125,13 +125,14 @@ class Asked:
     def clients(self, register: Register, seed: int = 0) -> Iterator[Clients]:
         """The models registered, and clients that ask for them until the block ends."""
         settings = self.scenario.models
-        slos_ns = {name: settings[name].slo_ns(self.lone_ns[name]) for name in self._files}
+        slos_ns = {name: self.scenario.slo_ns(name, self.lone_ns[name]) for name in self._files}
         models = {
             name: register(
                 file,
                 NO_SLO_MS if (slo_ns := slos_ns[name]) is None else slo_ns / 1e6,
                 name=name,
                 priority=settings[name].priority,
+                expires=self.scenario.drop_late,
             )
             for name, file in self._files.items()
         }
@@ -215,7 +216,7 @@ def _file(scenario: Scenario, name: str, given: Mapping[str, Path]) -> Path | No
     said = given.get(name) or scenario.models[name].model
     if said is None:
         return None
-    return standin_path(str(said)) if str(said).startswith(PREFIX) else Path(said)
+    return standin_path(str(said)) if is_standin(str(said)) else Path(said)
 
 
 def at_load(scenario: Scenario, lone_ns: Mapping[str, float]) -> tuple[Scenario, float]:

@@ -54,10 +54,11 @@ else:
 _OF_FRAMES = ("fps", "size", "scheduler", "seed", "throttle", "without")
 _OF_REQUESTS = (
     *("device", "system", "requests", "seconds", "frames", "lone", "processors", "load", "away"),
-    *("drain", "actor"),
+    *("drain", "actor", "drop_late"),
 )
 
 
+_NS_PER_S = 1e9
 _WHAT_DRAWS = "name an app, or declare [dnns.NAME]"
 _WHAT_ASKS = "declare [models.NAME]"
 
@@ -141,6 +142,11 @@ class Scenario(Table):
         description="What is under way is finished; `false`: it ends with `seconds`, whatever "
         "waits then.",
     )
+    drop_late: bool = Field(
+        default=False,
+        description="A request that has not begun at its deadline is dropped, whatever the system, "
+        "with what would have come `after` it.",
+    )
     actor: str | None = Field(
         default=None,
         description="Of a system that learns, what it has learnt: a bundled name, or a file "
@@ -191,6 +197,17 @@ class Scenario(Table):
                 f"requests are of open streams: {closed[0]} is in a closed loop; give "
                 "frames or seconds instead"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _frames_have_ends(self) -> Scenario:
+        for name, settings in self.models.items():
+            if settings.deadline is None or settings.after is None:
+                continue
+            if self.models[self.before(name)[1]].deadline is None:
+                raise ValueError(f"models.{name}.deadline: {settings.after} has no such deadline")
+            if not self.drop_late:
+                raise ValueError(f"models.{name}.deadline: needs drop_late = true: it may be over")
         return self
 
     def settings(self, dnn: str) -> DnnSettings:
@@ -279,6 +296,17 @@ class Scenario(Table):
                 settings = settings.model_copy(update={"event": sooner})
             models[name] = settings
         return self.model_copy(update={"models": models})
+
+    def slo_ns(self, model: str, lone_ns: float) -> int | None:
+        """The SLO of a model that takes so long alone; None where there is none. Of one whose
+        deadline is its period's end, the period, which its requests have at most."""
+        settings = self.models[model]
+        if settings.deadline is None:
+            return settings.slo_ns(lone_ns)
+        event = self.models[self.before(model)[-1]].event
+        assert event is not None
+        assert event.rate_hz is not None
+        return round(_NS_PER_S / event.rate_hz)
 
     def offered(self, lone_s: Mapping[str, float]) -> float:
         """The share of a processor's time that open streams ask for, if each request takes as long

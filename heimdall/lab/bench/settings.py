@@ -19,6 +19,7 @@ _MOST_AT_ONCE = 1000  # requests of one event
 _LONGEST_MS = 3_600_000.0
 _LONGEST_ALONE_MS = 10_000
 _FASTEST_HZ = 100_000.0
+_DEADLINES = ("slo_ms", "slo_multiplier", "deadline")
 # What a DNN declared by an app may be given instead.
 _TIMING = ("rate_hz", "max_rate_hz", "latency_constraint_ms", "on_event")
 _OVERRIDES = (*_TIMING, "priority", "beta", "gamma", "l0")
@@ -86,6 +87,13 @@ class EventProcess(Table):
             late_s = self._late_s(draw)
             yield max(wait_s + late_s - before_s, 0.0)
             before_s = late_s
+
+    def end_s(self, at_s: float) -> float:
+        """When the period ends of what comes at ``at_s``, which jitter has moved by less than half
+        of it. Of a periodic process with a ``phase``."""
+        assert self.rate_hz is not None
+        first = self.phase or 0.0
+        return (round(at_s * self.rate_hz - first) + 1 + first) / self.rate_hz
 
     def _waits_s(self, draw: random.Random, phase: float) -> Iterator[float]:
         """Seconds from each event to the next as they are due, the first after ``phase``."""
@@ -215,6 +223,11 @@ class ModelSettings(Table):
         le=1e6,
         description="The SLO as a multiple of what the model takes alone (see `lone`).",
     )
+    deadline: Literal["period"] | None = Field(
+        default=None,
+        description="`period`: in place of an SLO, until the next one of its stream is due, "
+        "whatever the jitter; of a model that comes `after` another, until that one's is.",
+    )
     priority: str = Field(default=Priority.NORMAL, description="`high`, `normal` or `low`.")
 
     @property
@@ -232,8 +245,10 @@ class ModelSettings(Table):
     def _makes_sense(self) -> ModelSettings:
         if (self.event is None) == (self.after is None):
             raise ValueError("needs either event (when it is asked for) or after (which model)")
-        if self.slo_ms is not None and self.slo_multiplier is not None:
-            raise ValueError("has slo_ms and slo_multiplier: give one of them")
+        given = [each for each in _DEADLINES if getattr(self, each) is not None]
+        if len(given) > 1:
+            raise ValueError(f"has {' and '.join(given)}: give one of them")
+        self._check_period()
         if not self.numbers or not all(0 <= each <= _MOST_AT_ONCE for each in self.numbers):
             raise ValueError(f"number must be from 0 to {_MOST_AT_ONCE}, or a list of such")
         if self.event is not None and not any(self.numbers):
@@ -243,6 +258,14 @@ class ModelSettings(Table):
         if self.priority not in Priority.values():
             raise ValueError(unknown("priority", self.priority, Priority.values()))
         return self
+
+    def _check_period(self) -> None:
+        """A deadline that is the end of a period needs one that begins at a known time."""
+        event = self.event
+        if self.deadline is None or event is None:
+            return
+        if event.process != "periodic" or event.phase is None:
+            raise ValueError("deadline: the event must be periodic, with a phase, such as 0")
 
 
 class Away(Table):

@@ -1,4 +1,5 @@
-"""Networks that stand in for a load: the classics that the onnx package carries for its tests.
+"""Networks that stand in for a load: the classics that the onnx package carries for its tests, and
+those that are built here (``heimdall.lab.standins``).
 
 They have the right shapes and made-up weights, so what they cost is real and what they say is
 nothing.
@@ -14,6 +15,7 @@ import numpy as np
 import onnx
 
 from heimdall.errors import ConfigError, unknown
+from heimdall.lab.standins import xrbench
 from heimdall.models.base import Pipeline, Prepared
 from heimdall.models.custom import OnnxPipeline
 from heimdall.models.letterbox import planes, shrink
@@ -42,8 +44,15 @@ class Silent(Pipeline):
         self._worker.combine(results, image)
 
 
+def is_standin(model: str) -> bool:
+    """Whether it is called as such networks are."""
+    return model.startswith((PREFIX, xrbench.PREFIX))
+
+
 def standin_path(model: str) -> Path:
-    """The file of ``light:NAME``. Raises ConfigError as ``open_standin`` does."""
+    """The file of ``light:NAME`` or ``xrbench:NAME``. Raises ConfigError for one there is not."""
+    if model.startswith(xrbench.PREFIX):
+        return xrbench.built(model)
     name = model.removeprefix(PREFIX)
     path = _FOLDER / f"light_{name}.onnx"
     if not path.is_file():

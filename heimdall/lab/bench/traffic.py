@@ -10,12 +10,23 @@ import heapq
 import itertools
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from heimdall.lab.bench.scenario import Scenario
+from heimdall.runtime.telemetry.jobs import Outcome
 from heimdall.runtime.telemetry.spreads import share, spread
 
 _NS_PER_S = 1e9
+
+
+class Arrival(NamedTuple):
+    """A request that comes. ``slo_ns``: None for its model's; ``lost``: why it is dropped before
+    any system hears of it."""
+
+    model: str
+    at_ns: int
+    slo_ns: int | None = None
+    lost: str = ""
 
 
 class Traffic:
@@ -69,6 +80,43 @@ class Traffic:
             return asked
         self.frames_ns[loop].append(now_ns - self._began_ns[loop])
         return self._round(loop, now_ns) if self._goes_on(loop, now_ns) else []
+
+    def slo_ns(self, model: str, at_ns: int) -> int | None:
+        """That of a request of an open stream, where requests differ; None: its model's."""
+        settings = self._scenario.models[model]
+        if settings.deadline is None or settings.event is None:
+            return None
+        return round(settings.event.end_s(at_ns / _NS_PER_S) * _NS_PER_S) - at_ns
+
+    def come_of(self, answer: Outcome, now_ns: int) -> list[Arrival]:
+        """The requests that an answer leads to, or takes with it."""
+        finished = answer.finished_ns is not None
+        found: list[Arrival] = []
+        for name, at_ns in self.follow(answer.model, finished, now_ns):
+            found.append(asked := self._about_the_same(name, at_ns, answer))
+            if asked.lost:
+                found += self._lost_with(name, now_ns)
+        if not finished and self._scenario.drop_late:
+            found += self._lost_with(answer.model, now_ns)
+        return found
+
+    def _about_the_same(self, model: str, at_ns: int, answer: Outcome) -> Arrival:
+        """A request that an answer has led to; its frame may be over by now."""
+        if self._scenario.models[model].deadline is None:
+            return Arrival(model, at_ns)
+        slo_ns = answer.submitted_ns + (answer.slo_ns or 0) - at_ns
+        return Arrival(
+            model, at_ns, max(slo_ns, 0), "" if slo_ns > 0 else f"{answer.model} was late"
+        )
+
+    def _lost_with(self, model: str, now_ns: int) -> list[Arrival]:
+        """What would have come after a request that was dropped, and after that."""
+        found: list[Arrival] = []
+        for follower in self._followers[model]:
+            for _ in range(self._number(follower)):
+                found.append(Arrival(follower, now_ns, 0, f"{model} was dropped"))
+                found += self._lost_with(follower, now_ns)
+        return found
 
     def frame_figures(self) -> dict[str, dict[str, Any]]:
         """Of each closed loop its rounds: how many, how many a second, and how long they took."""

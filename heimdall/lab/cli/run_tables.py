@@ -90,6 +90,14 @@ _MODEL_FIGURES: Columns = (
 )
 
 
+# XRBench's.
+_SCORES: Columns = (
+    (">score", mean_of("score", "overall")),
+    (">real time", mean_of("score", "real_time", digits=3)),
+    (">QoE", mean_of("score", "qoe", digits=3)),
+)
+
+
 _EXIT_FIGURES: Columns = (
     ("accuracy %", ACCURACY),
     ("exits", exits_taken),
@@ -169,6 +177,7 @@ def _of_requests(over: Figures, exits: bool) -> Columns:
         *rounds,
         *VIOLATED,
         *accuracy,
+        *_SCORES,
         ("processors busy", busy),
     ]
 

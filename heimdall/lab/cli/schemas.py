@@ -386,6 +386,24 @@ class Load:
     wanted_ms: float
 
 
+@dataclass
+class ModelScore:
+    """XRBench's scores of one model's requests, from 0 to 1, and ``overall`` to 100. ``real_time``:
+    of those that were finished; ``energy``: null where there is no counter."""
+
+    real_time: float | None
+    energy: float | None
+    qoe: float
+    overall: float
+
+
+@dataclass
+class Score(ModelScore):
+    """The means over ``models``, those that have an SLO."""
+
+    models: Mapping[str, ModelScore]
+
+
 @dataclass(kw_only=True, frozen=True)
 class SimulatedRun(RunSummary):
     """A simulation of an app, with requests beside it or without."""
@@ -398,6 +416,7 @@ class SimulatedRun(RunSummary):
     windows: Mapping[str, Window] = field(default_factory=dict)
     violations: Mapping[str, float | None] = field(default_factory=dict)
     accuracy: float | None = None
+    score: Score | None = None
 
 
 @dataclass(kw_only=True, frozen=True)
@@ -408,6 +427,7 @@ class LiveRun(RunSummary):
     loads: Mapping[str, Load]
     power_w: float | None
     violations: Mapping[str, float | None] = field(default_factory=dict)
+    score: Score | None = None
 
 
 @dataclass(kw_only=True)
@@ -420,6 +440,7 @@ class _RequestRun:
     seconds: float
     requests: Mapping[str, RequestSummary]
     violations: Mapping[str, float | None]
+    score: Score | None
     throughput_hz: float | None
     processors: Mapping[str, ProcessorSummary]
     errors: list[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from heimdall.lab.bench.traffic import Arrival
 from heimdall.lab.simulator.jobs import FramesAndJobs, Jobs
 from heimdall.lab.simulator.machine import SimulatedDnn
 from heimdall.runtime.telemetry.jobs import JobCounts, Outcome
@@ -72,10 +73,11 @@ class Frames:
 @dataclass(frozen=True)
 class SimulatedModel:
     """A model that requests come for: its plan (``queued``; ``constraint_ns`` is their SLO), and
-    when each comes, in ns from 0."""
+    when each comes, in ns from 0. ``slo_ns``: of one that comes then, where requests differ."""
 
     plan: DnnPlan
     arrivals_ns: Iterable[int]
+    slo_ns: Callable[[int], int | None] = lambda at_ns: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,8 @@ class Answered(Outcome):
     request: int = -1
 
 
-Follow = Callable[[Answered, int], Sequence[tuple[str, int]]]  # (answer, now in ns)
+# Of an answer, now in ns, what comes of it.
+Follow = Callable[[Answered, int], Sequence[Arrival]]
 
 
 class Requests:
@@ -114,7 +117,8 @@ class Requests:
             (at_ns, index) for index, each in enumerate(self._models) for at_ns in each.arrivals_ns
         )
         for at_ns, index in arrivals:
-            self._ask(self._models[index].plan, at_ns)
+            model = self._models[index]
+            self._ask(Arrival(model.plan.name, at_ns, model.slo_ns(at_ns)))
 
     @property
     def unanswered(self) -> int:
@@ -130,10 +134,16 @@ class Requests:
             drop = Drop(jobs.get(request, NO_JOB), model, WAITED, request=request)
             self._answer(drop, request, None, WAITED)
 
-    def _ask(self, plan: DnnPlan, at_ns: int) -> None:
+    def _ask(self, asked: Arrival) -> None:
+        model, at_ns, slo_ns, lost = asked
         request = len(self._submitted)
-        self._submitted[request] = plan.name, at_ns, plan.constraint_ns
-        self._run.agenda.add(self.began_ns + at_ns, InferenceRequested(plan.name, request))
+        wanted_ns = self._plans[model].constraint_ns if slo_ns is None else slo_ns
+        self._submitted[request] = model, at_ns, wanted_ns
+        if lost:
+            self.answered.append(Answered(model, at_ns, None, wanted_ns, lost, request=request))
+            return
+        event = InferenceRequested(model, request, slo_ns)
+        self._run.agenda.add(self.began_ns + at_ns, event)
 
     def prepare(self, action: Prepare) -> None:
         assert action.request is not None
@@ -160,5 +170,5 @@ class Requests:
         answered = Answered(model, submitted_ns, finished_ns, slo_ns, reason, *taken, request)
         self.answered.append(answered)
         now_ns = self._run.now_ns - self.began_ns
-        for name, at_ns in self._follow(answered, now_ns) if self._follow else ():
-            self._ask(self._plans[name], at_ns)
+        for asked in self._follow(answered, now_ns) if self._follow else ():
+            self._ask(asked)

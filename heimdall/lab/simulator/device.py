@@ -27,6 +27,7 @@ from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
+from heimdall.lab.standins import xrbench
 from heimdall.runtime.execution.deployment import plan_of
 from heimdall.vocabulary.plans import StagePlan
 
@@ -180,7 +181,7 @@ class Device(Table):
                     f"scenario {scenario.name!r}: DNN {dnn.name!r} has no reference, the network "
                     f"of device {self.name!r} that it stands for: {', '.join(self.networks)}"
                 )
-            network = self._network(settings.reference)
+            network = self.network(settings.reference)
             share = network.input[0] * network.input[1] / _FULL_HD
             plan = plan_of(dnn, [self.stage(settings.reference, gap_ns)])
             found.append(
@@ -195,7 +196,7 @@ class Device(Table):
 
     def stage(self, reference: str, gap_ns: int) -> StagePlan:
         """The plan of a network, cut statically for a gap."""
-        network = self._network(reference)
+        network = self.network(reference)
         op_ns, fallback = op_latencies_ns(reference, network, self.op_spread, self.scatter)
         plan = StagePlan(
             op_ns=op_ns,
@@ -211,7 +212,30 @@ class Device(Table):
             return 1000 * network.gflop / self.cpu.core_gflops
         return network.ms * self.cpu.slowdown
 
-    def _network(self, reference: str) -> PhoneNetwork:
+    @property
+    def tells_speed(self) -> bool:
+        """Whether there are networks by which others' times can be told."""
+        return any(each.gflop is not None for each in self.networks.values())
+
+    @cached_property
+    def gpu_gflops(self) -> float:
+        """What the GPU sustains: the mean over its networks whose ``gflop`` is given. Raises
+        ConfigError where there is none."""
+        if not self.tells_speed:
+            raise ConfigError(
+                f"device {self.name!r}: no network has gflop, to tell others' time by"
+            )
+        known = [(each.gflop, each.ms) for each in self.networks.values() if each.gflop is not None]
+        return 1000 * math.fsum(gflop for gflop, _ in known) / math.fsum(ms for _, ms in known)
+
+    def network(self, reference: str) -> PhoneNetwork:
+        """What this profile says of a network; of one that is built here (``xrbench:NAME``), by
+        its multiply-adds: at what the GPU sustains. Raises ConfigError for one it lacks."""
+        if reference.startswith(xrbench.PREFIX):
+            row = xrbench.network(reference)
+            gflop = 2 * row.gmac
+            ms = 1000 * gflop / self.gpu_gflops
+            return PhoneNetwork(input=row.input, gpu_ops=row.ops, ms=ms, gflop=gflop)
         if reference not in self.networks:
             kind = f"network of device {self.name!r}"
             raise ConfigError(unknown(kind, reference, self.networks))

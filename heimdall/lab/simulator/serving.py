@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.bench.scenario import Scenario
+from heimdall.lab.bench.score import score
 from heimdall.lab.bench.settings import LONGEST_S
 from heimdall.lab.bench.systems import System, queue_names
 from heimdall.lab.bench.traffic import Traffic
@@ -259,7 +260,7 @@ class RequestExperiment:
             "scheduler": self.system.policy,
             "device": _about(self.device),
             "seconds": round(seconds, 3),
-            **answers(outcomes, self.lone_ns, seconds),
+            **answers(self.scenario, outcomes, self.lone_ns, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
             "errors": run.coordinator.faults.messages,
@@ -311,13 +312,17 @@ def _times(stage: StagePlan) -> dict[str, int]:
 
 
 def answers(
-    outcomes: Sequence[Answered], lone_ns: Mapping[str, float], seconds: float
+    scenario: Scenario,
+    outcomes: Sequence[Answered],
+    lone_ns: Mapping[str, float],
+    seconds: float,
 ) -> dict[str, Any]:
     """What a summary says of requests."""
     return {
         "requests": request_figures(outcomes, lone_ns),
         "violations": violations(outcomes, lone_ns),
         "accuracy": accuracy(outcomes),
+        "score": score(outcomes) if scenario.drop_late else None,
         "throughput_hz": throughput_hz(outcomes, seconds),
     }
 
@@ -325,10 +330,7 @@ def answers(
 def following(traffic: Traffic) -> Follow:
     """What comes of answers."""
 
-    def follow(answered: Answered, now_ns: int) -> list[tuple[str, int]]:
-        return traffic.follow(answered.model, answered.finished_ns is not None, now_ns)
-
-    return follow
+    return traffic.come_of
 
 
 def models_of(
@@ -340,7 +342,11 @@ def models_of(
     """A scenario's models with these networks, and when each is asked for."""
     arrivals = traffic.arrivals_ns()
     return [
-        SimulatedModel(_plan_of(scenario, name, stage, lone_ns), arrivals[name])
+        SimulatedModel(
+            _plan_of(scenario, name, stage, lone_ns),
+            arrivals[name],
+            partial(traffic.slo_ns, name),
+        )
         for name, stage in stages.items()
     ]
 
@@ -349,15 +355,19 @@ def outcomes_of(
     scenario: Scenario, answered: Sequence[Answered], lone_ns: Mapping[str, float]
 ) -> list[Answered]:
     """What became of requests, by the SLOs of their models; None where there is none."""
-    slos = {name: each.slo_ns(lone_ns[name]) for name, each in scenario.models.items()}
-    return [replace(each, slo_ns=slos[each.model]) for each in answered]
+    models = scenario.models
+    slos = {name: each.slo_ns(lone_ns[name]) for name, each in models.items()}
+    return [
+        each if models[each.model].deadline else replace(each, slo_ns=slos[each.model])
+        for each in answered
+    ]
 
 
 def _plan_of(
     scenario: Scenario, name: str, stage: StagePlan, lone_ns: Mapping[str, float]
 ) -> DnnPlan:
     settings = scenario.models[name]
-    slo_ns = settings.slo_ns(lone_ns[name]) or NO_SLO_NS
+    slo_ns = scenario.slo_ns(name, lone_ns[name]) or NO_SLO_NS
     return DnnPlan(
         name,
         (stage,),
@@ -366,6 +376,7 @@ def _plan_of(
         continuous=False,
         priority=settings.priority,
         queued=True,
+        expires=scenario.drop_late,
     )
 
 

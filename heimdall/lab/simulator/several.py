@@ -29,6 +29,7 @@ from heimdall.analyzer.partition import Cut
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.cutting import CutTable, check_cuts, placed, prices_ms
+from heimdall.lab.simulator.device import phone_names
 from heimdall.lab.simulator.early_exits import (
     ExitTable,
     Heads,
@@ -60,6 +61,10 @@ class ProcessorTable(Table):
         default=0.0, description="Relative standard deviation of what runs there."
     )
     chunk_cost_ms: NonNegativeFloat = Field(default=0.0, description="What each chunk costs.")
+    batch_ms: PositiveFloat | None = Field(
+        default=None,
+        description="Of a GPU, the driver's turn for one queue, for systems without a coordinator.",
+    )
 
 
 class NetworkTable(Table):
@@ -293,7 +298,8 @@ def several_path(name_or_path: str) -> Path:
     path = Path(name_or_path)
     if path.suffix != ".toml":
         if name_or_path not in several_names():
-            raise ConfigError(unknown("device for requests", name_or_path, several_names()))
+            names = [*several_names(), *phone_names()]
+            raise ConfigError(unknown("device for requests", name_or_path, names))
         path = FOLDER / f"{name_or_path}.toml"
     return path
 

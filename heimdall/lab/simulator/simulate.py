@@ -157,7 +157,7 @@ class Experiment:
         run.requests.end()
         lone_ns = self.lone_ns
         outcomes = outcomes_of(self.scenario, run.requests.answered, lone_ns)
-        return answers(outcomes, lone_ns, self.seconds)
+        return answers(self.scenario, outcomes, lone_ns, self.seconds)
 
 
 def prepare_any(

@@ -54,8 +54,10 @@ class Model:
         slo_ms: float,
         priority: str,
         registered: RegisteredModels,
+        expires: bool = False,
     ) -> None:
         self.name, self.slo_ms, self.priority = name, slo_ms, priority
+        self.expires = expires
         self.inputs: tuple[Tensor, ...] = graph.inputs
         self.outputs: tuple[Tensor, ...] = graph.outputs
         self.exits = graph.exits
@@ -141,6 +143,7 @@ class RegisteredModels:
         name: str | None = None,
         priority: str = Priority.NORMAL,
         shapes: Mapping[str, Sequence[int]] | None = None,
+        expires: bool = False,
         taken: Sequence[str] = (),
         progress: Progress = no_progress,
     ) -> Model:
@@ -153,7 +156,8 @@ class RegisteredModels:
             raise AppError(f"there is a DNN {name!r} in this session already: give another name")
         networks = self._shared_gpu.model_cache.take(load_graph(found, shapes), progress)
         self._networks[name] = networks
-        model = self.models[name] = Model(name, networks.graphs[0], slo_ms, priority, self)
+        graph = networks.graphs[0]
+        model = self.models[name] = Model(name, graph, slo_ms, priority, self, expires)
         self._shared_gpu.router.catch_up()  # what was added from another thread came before
         self._shared_gpu.router.tell(self._added(model, priority))
         return model
@@ -187,6 +191,7 @@ class RegisteredModels:
             continuous=False,
             priority=priority,
             queued=True,
+            expires=model.expires,
         )
         self._names[model.name, priority] = name
         self._models[name], self._plans[name] = model.name, plan

@@ -307,6 +307,7 @@ class Session:
         name: str | None = None,
         priority: str = Priority.NORMAL,
         shapes: Mapping[str, Sequence[int]] | None = None,
+        expires: bool = False,
     ) -> Model:
         """Serve an ONNX file (a path, or a bundled file's name): each request to it is one
         inference on tensors of its own, to be answered within ``slo_ms``. Sessions that register
@@ -314,13 +315,21 @@ class Session:
 
         It is loaded and profiled for every processor before this returns, which takes seconds
         where that was never done here: register before frames are drawn. ``name``: default is the
-        file's. ``shapes`` fixes free input dimensions by input. Raises ModelError for a file that
-        cannot be run, ConfigError for a wrong SLO or priority, AppError for a name that is taken.
+        file's. ``shapes`` fixes free input dimensions by input. ``expires``: a request that has not
+        begun when its SLO is over is dropped, whatever the policy. Raises ModelError for a file
+        that cannot be run, ConfigError for a wrong SLO or priority, AppError for a name that is
+        taken.
         """
         registered_models = self._running().registered_models(self._answer)
         taken = [dnn.name for dnn in self._app.dnns]
         return registered_models.register(
-            model, slo_ms, name=name, priority=priority, shapes=shapes, taken=taken
+            model,
+            slo_ms,
+            name=name,
+            priority=priority,
+            shapes=shapes,
+            expires=expires,
+            taken=taken,
         )
 
     @property

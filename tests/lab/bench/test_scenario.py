@@ -226,6 +226,10 @@ def test_a_loop_is_that_of_whoever_is_before(load_requests):
         ("slo_ms = 100", "slo_ms = nan", r"models\.a\.slo_ms: .*a finite number"),
         ("slo_ms = 100", "slo_multiplier = nan", r"models\.a\.slo_multiplier: .*a finite number"),
         ("slo_ms = 100", "slo_ms = 1\nslo_multiplier = 2", r"slo_ms and slo_multiplier"),
+        ("slo_ms = 100", "slo_ms = 1\ndeadline = 'period'", r"slo_ms and deadline"),
+        ("slo_ms = 100", "deadline = 'frame'", r"models\.a\.deadline: .*'period'"),
+        ("slo_ms = 100", "deadline = 'period'", r"event must be periodic, with a phase"),
+        ("slo_ms = 100", "[models.b]\nafter = 'a'\ndeadline = 'period'", r"a has no such deadline"),
         ("slo_ms = 100", "priority = 'urgent'", r"unknown priority 'urgent'.*high, low, normal"),
         ("slo_ms = 100", "number = -1", r"number must be from 0"),
         ("slo_ms = 100", "number = []", r"number must be from 0"),
@@ -234,7 +238,7 @@ def test_a_loop_is_that_of_whoever_is_before(load_requests):
         ("slo_ms = 100", "[models.b]\nafter = 'c'", r"models\.b\.after: unknown model 'c'"),
         ("slo_ms = 100", "[models.b]\nafter = 'b'", r"models\.b: it comes after itself"),
         ("slo_ms = 100", "[models.b]", r"models\.b: .*either event .* or after"),
-        ("slo_ms = 100", "size = 3", r"models\.a: unknown key 'size'; choose one of: after, event"),
+        ("slo_ms = 100", "size = 3", r"models\.a: unknown key 'size'; choose one of: after, dead"),
         ("requests = 10", "", r"needs one of requests, seconds and frames"),
         ("requests = 10", "requests = 10\nseconds = 3", r"needs one of"),
         ("requests = 10", "requests = 0", r"requests: must be at least 1"),
@@ -252,6 +256,32 @@ def test_impossible_requests_are_refused_by_file_and_field(load_requests, said, 
     assert said in VALID
     with pytest.raises(ConfigError, match=rf"scenario .*mine\.toml: .*{message}"):
         load_requests(VALID.replace(said, instead))
+
+
+PERIODIC = """
+seconds = 1
+drop_late = true
+[models.a]
+event = { process = "periodic", rate_hz = 50, phase = 0.5 }
+deadline = "period"
+[models.b]
+after = "a"
+deadline = "period"
+"""
+
+
+def test_a_deadline_may_be_the_end_of_a_period(load_requests):
+    found = load_requests(PERIODIC)
+    assert found.slo_ns("a", 1e6) == found.slo_ns("b", 1e6) == 20_000_000
+    event = found.models["a"].event
+    assert [round(event.end_s(at), 3) for at in (0.01, 0.0101, 0.029, 0.03)] == [
+        0.03, 0.03, 0.05, 0.05,
+    ]  # fmt: skip
+
+
+def test_what_follows_within_a_period_needs_late_ones_to_be_dropped(load_requests):
+    with pytest.raises(ConfigError, match=r"models\.b\.deadline: .*needs drop_late = true"):
+        load_requests(PERIODIC.replace("drop_late = true", ""))
 
 
 def test_an_unknown_system_is_refused(tmp_path):

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from heimdall.lab.bench.scenario import Scenario
-from heimdall.lab.bench.traffic import Traffic
+from heimdall.lab.bench.traffic import Arrival, Traffic
+from heimdall.runtime.telemetry.jobs import Outcome
 
 SECOND = 1_000_000_000
 
@@ -99,3 +100,53 @@ def test_what_follows_an_open_stream_comes_on_top():
     assert len(traffic.arrivals_ns()["a"]) == 5
     assert traffic.follow("a", True, 7) == [("b", 7), ("b", 7)]
     assert traffic.follow("b", True, 8) == []
+
+
+EYES = {
+    "eyes": {
+        "event": {"process": "periodic", "rate_hz": 50, "phase": 0, "jitter_ms": 4},
+        "deadline": "period",
+    },
+    "gaze": {"after": "eyes", "deadline": "period"},
+    "blink": {"after": "gaze", "deadline": "period", "number": 2},
+}
+MS = 1_000_000
+
+
+def eyes() -> Traffic:
+    return Traffic(scenario(seconds=1, drop_late=True, models=EYES))
+
+
+def test_a_frame_ends_with_its_period_whatever_the_jitter():
+    traffic = eyes()
+    times = traffic.arrivals_ns()["eyes"]
+    ends = [at_ns + traffic.slo_ns("eyes", at_ns) for at_ns in times]
+    assert ends == [20 * MS * number for number in range(1, 51)]
+    assert any(at_ns % (20 * MS) for at_ns in times)
+
+
+def test_what_follows_has_the_rest_of_its_frame():
+    eye = Outcome("eyes", 41 * MS, 50 * MS, 19 * MS)
+    (gaze,) = eyes().come_of(eye, 50 * MS)
+    assert gaze == Arrival("gaze", 50 * MS, 10 * MS)
+
+
+def test_what_follows_a_frame_that_is_over_is_lost_with_all_behind_it():
+    late = Outcome("eyes", 41 * MS, 65 * MS, 19 * MS)
+    gaze, *blinks = eyes().come_of(late, 65 * MS)
+    assert (gaze.model, gaze.lost) == ("gaze", "eyes was late")
+    assert [(each.model, each.lost) for each in blinks] == [("blink", "gaze was dropped")] * 2
+
+
+def test_what_would_have_followed_a_dropped_frame_is_dropped_too():
+    dropped = Outcome("eyes", 41 * MS, None, 19 * MS, "it had not begun at its deadline")
+    found = eyes().come_of(dropped, 65 * MS)
+    assert [each.model for each in found] == ["gaze", "blink", "blink"]
+    assert all(each.lost for each in found)
+
+
+def test_elsewhere_a_dropped_request_takes_nothing_with_it():
+    models = {"a": stream("poisson"), "b": {"after": "a"}}
+    traffic = Traffic(scenario(seconds=5, models=models))
+    assert traffic.come_of(Outcome("a", 0, None, None, "full"), 5) == []
+    assert traffic.come_of(Outcome("a", 0, 5, None), 5) == [Arrival("b", 5)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from heimdall.errors import ConfigError
+from heimdall.lab.bench.traffic import Arrival
 from heimdall.lab.simulator.clients import SimulatedModel
 from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges
@@ -86,6 +89,15 @@ def test_a_late_request_is_dropped_where_the_policy_says_so():
     assert sorted(each.reason for each in made.answered) == ["", "", "too late"]
 
 
+@pytest.mark.parametrize("policy", [Oldest, "fcfs"])
+def test_a_request_that_has_not_begun_at_its_deadline_expires_and_one_that_has_ends(policy):
+    made = run([(replace(plan(slo_ms=8), expires=True), [0, 0, 20 * MS])], policy)
+    first, second, third = sorted(made.answered, key=lambda each: each.request)
+    assert first.latency_ns == 10 * MS
+    assert second.reason == "it had not begun at its deadline"
+    assert third.latency_ns == 10 * MS
+
+
 def test_more_than_the_queue_holds_is_refused():
     made = run([(plan(), [0, 0, 0, 0])], admission="queue(1)")
     refused = [each.reason for each in made.answered if each.finished_ns is None]
@@ -150,7 +162,7 @@ def test_an_answer_may_lead_to_further_requests():
 
     def again(answered, now_ns):
         left[0] -= 1
-        return [(answered.model, now_ns)] if left[0] >= 0 else []
+        return [Arrival(answered.model, now_ns)] if left[0] >= 0 else []
 
     made = run([(plan(), [0])], follow=again)
     assert [each.submitted_ns for each in made.answered] == [0, 10 * MS, 20 * MS]

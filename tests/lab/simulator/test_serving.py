@@ -168,7 +168,7 @@ def test_many_seeds_say_something_together(write):
     [
         ({"system": "multithread"}, r"multithread draws frames and has no queue.*fcfs"),
         ({"system": "fifo"}, r"unknown system 'fifo'.*fcfs"),
-        ({"device": "lg-v50"}, r"unknown device for requests 'lg-v50'"),
+        ({"device": "lg-v51"}, r"unknown device for requests 'lg-v51'"),
         ({"fps": 30}, r"scenario 'mine' draws nothing: leave it out"),
         ({"render_ms": 3}, r"draws nothing"),
         ({"size": (1, 1)}, r"draws nothing"),

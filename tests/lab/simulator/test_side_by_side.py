@@ -45,7 +45,7 @@ def test_every_seed_counts():
         ({"systems": "fcfs,fcfs"}, "listed twice"),
         ({"systems": ""}, "no system given"),
         ({"systems": "fcfs", "seeds": 0}, "seeds=0"),
-        ({"systems": "fcfs", "device": "lg-v50"}, "unknown device for requests"),
+        ({"systems": "fcfs", "device": "lg-v51"}, "unknown device for requests"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(asked, message):

@@ -26,6 +26,8 @@ from statistics import fmean
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from heimdall.errors import ConfigError
+from heimdall.lab.simulator.device import load_device
+from heimdall.lab.simulator.phones import as_several, is_phone
 from heimdall.lab.simulator.several import NetworkTable, SeveralDevice, recut, several_path
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
 from heimdall.lab.simulator.together.concurrent_stages import GROUPS
@@ -124,9 +126,11 @@ class TogetherDevice(SeveralDevice):
 
 
 def load_device_for_requests(name_or_path: str) -> SeveralDevice:
-    """A device with several processors, or with one that runs groups of operators at once, by its
-    name or file. Raises ConfigError for an unknown name, an unreadable file and impossible
-    values."""
+    """A device with several processors, or with one that runs groups of operators at once, or a
+    phone, by its name or file. Raises ConfigError for an unknown name, an unreadable file and
+    impossible values."""
+    if is_phone(name_or_path):
+        return as_several(load_device(name_or_path))
     path = several_path(name_or_path)
     content = read_toml(path)
     return as_tables(TogetherDevice if "together" in content else SeveralDevice, path, content)
