@@ -33,6 +33,11 @@ class EnergyMeter:
         )
         return round(used_uj / 1e6 / seconds, 3)
 
+    def joules(self) -> float | None:
+        """The energy of all packages until now; None where it cannot be read."""
+        watts = self.watts()
+        return None if watts is None else watts * (time.perf_counter() - self._began_s)
+
     def _read(self) -> Mapping[str, tuple[int, int]]:
         """(microjoules, where the counter starts again) of each package."""
         try:
@@ -45,3 +50,14 @@ class EnergyMeter:
             }
         except (OSError, ValueError):
             return {}
+
+
+def inference_mj(
+    joules: float | None, finished: Mapping[str, int], lone_ns: Mapping[str, float]
+) -> dict[str, float] | None:
+    """What an inference of each model takes, in mJ: all of a run's energy, idle time included, in
+    proportion to what models take alone; None where it is unknown, or nothing was ``finished``."""
+    worked_ns = sum(count * lone_ns[name] for name, count in finished.items())
+    if joules is None or not worked_ns:
+        return None
+    return {name: 1000 * joules * ns / worked_ns for name, ns in lone_ns.items()}

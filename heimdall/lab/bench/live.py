@@ -20,8 +20,9 @@ from heimdall.errors import ArgumentError
 from heimdall.lab.bench.alone import measure_useful_ms, too_slow_alone
 from heimdall.lab.bench.apart import OwnProcess
 from heimdall.lab.bench.energy import EnergyMeter
-from heimdall.lab.bench.live_requests import Asked, Runs
+from heimdall.lab.bench.live_requests import Asked, Register, Runs
 from heimdall.lab.bench.loads import fit
+from heimdall.lab.bench.model_threads import ModelThreads
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.uncoordinated import Uncoordinated, check_priorities
@@ -30,6 +31,7 @@ from heimdall.runtime.loop.live import LiveRun
 from heimdall.runtime.opening.setup import Setup, confinement
 from heimdall.runtime.run import open_run
 from heimdall.runtime.telemetry.display import STATUS_INTERVAL_NS
+from heimdall.runtime.telemetry.jobs import Outcome, request_figures
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,7 @@ def app_runs(
     traced: bool,
     progress: Progress,
     seconds: float,
+    fps: float | None = None,
     size: tuple[int, int] | None = None,
     fallback: bool = True,
     trace: Path | None = None,
@@ -58,12 +61,11 @@ def app_runs(
     if trace is not None and len(systems) > 1:
         problem = f"records one system, not {len(systems)}: name one, or ask for a report"
         raise ArgumentError(problem, argument="trace", value=trace)
+    workload = workload.drawing(fps, size)
     workload.app_class()
-    if size is not None:
-        workload = workload.model_copy(update={"size": size})
     if not fallback:
         workload = workload.without_fallback()
-    limits |= {"seconds": seconds, "size": size}
+    limits |= {"seconds": seconds, "fps": fps, "size": size}
     options = RunOptions(headless=True, processors=processors, **limits)
     confinement(options, process=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -120,8 +122,8 @@ def run_live(
         for warning in hopeless(run.setup):
             log.warning("%s", warning)
         meter = EnergyMeter()
-        summary = _until_finished(run, asked)
-        power_w = meter.watts()
+        summary, outcomes = _until_finished(run, asked, system)
+        power_w, joules = meter.watts(), meter.joules()
         run.halt()  # what is measured now has the GPU for itself
         if system.coordinated and lone_times:
             words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
@@ -135,14 +137,22 @@ def run_live(
         "system": system.name,
         "loads": {name: load.to_dict() for name, load in loads.items()},
         "power_w": power_w,
+        **({"score": asked.score(outcomes, joules)} if asked else {}),
         "wall_s": wall_s,
     }
 
 
-def _until_finished(run: LiveRun, asked: Asked | None) -> dict[str, Any]:
-    """The summary of a run, with clients that ask until it is over."""
+def _until_finished(
+    run: LiveRun, asked: Asked | None, system: System
+) -> tuple[dict[str, Any], Sequence[Outcome]]:
+    """The summary of a run, with clients that ask until it is over, and what they saw, its warm-up
+    included."""
     if asked is None:
-        return run.until_finished()
+        return run.until_finished(), ()
+    if not system.coordinated:
+        with contextlib.closing(ModelThreads(system, run.setup.processors)) as threads:
+            summary, outcomes = _with_clients(run, asked, threads.register)
+        return {**summary, "requests": request_figures(outcomes, asked.lone_ns)}, outcomes
 
     def wait(future: Future[Any], timeout_s: float | None) -> Any:
         while not future.done():
@@ -150,8 +160,16 @@ def _until_finished(run: LiveRun, asked: Asked | None) -> dict[str, Any]:
         return future.result()
 
     registered_models = run.registered_models(wait)
-    with asked.clients(partial(registered_models.register, taken=list(run.setup.deployments))):
-        return run.until_finished()
+    taken = list(run.setup.deployments)
+    return _with_clients(run, asked, partial(registered_models.register, taken=taken))
+
+
+def _with_clients(
+    run: LiveRun, asked: Asked, register: Register
+) -> tuple[dict[str, Any], Sequence[Outcome]]:
+    with asked.clients(register) as clients:
+        summary = run.until_finished()
+        return summary, clients.outcomes
 
 
 def hopeless(setup: Setup) -> list[str]:

@@ -11,31 +11,33 @@ import contextlib
 import gc
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError, unknown
+from heimdall.lab.bench import model_threads
 from heimdall.lab.bench.clients import Clients
+from heimdall.lab.bench.energy import EnergyMeter, inference_mj
+from heimdall.lab.bench.model_threads import ThreadedModel
 from heimdall.lab.bench.scenario import Scenario
+from heimdall.lab.bench.score import Score, score
 from heimdall.lab.bench.settings import LONGEST_S
 from heimdall.lab.bench.standin import is_standin, standin_path
 from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.traffic import Traffic
-from heimdall.runtime.session.models import exits_in
+from heimdall.runtime.session.models import Model, exits_in
 from heimdall.runtime.session.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
-from heimdall.runtime.telemetry.jobs import request_figures, throughput_hz, violations
+from heimdall.runtime.telemetry.jobs import Outcome, request_figures, throughput_hz, violations
 from heimdall.schedulers import Scheduler, create
-
-if TYPE_CHECKING:
-    from heimdall.runtime.session.models import Model
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ _ALONE = "fcfs"  # what a model alone is measured under: whole
 
 Options = Mapping[str, Any]  # of a Session
 Inputs = Mapping[str, "np.ndarray[Any, Any]"]
-Register = Callable[..., "Model"]  # see ``Session.register``
+Register = Callable[..., Model | ThreadedModel]  # see ``Session.register``
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,13 @@ class Asked:
             return {name: float(np.percentile(each, 99)) for name, each in times.items()}
         return {name: float(np.mean(each)) for name, each in times.items()}
 
+    def score(self, outcomes: Sequence[Outcome], joules: float | None) -> Score | None:
+        """XRBench's, of a scenario with its rule; ``joules``: what was used meanwhile."""
+        if not self.scenario.drop_late:
+            return None
+        finished = Counter(each.model for each in outcomes if each.finished_ns is not None)
+        return score(outcomes, inference_mj(joules, finished, self.lone_ns))
+
     @contextlib.contextmanager
     def clients(self, register: Register, seed: int = 0) -> Iterator[Clients]:
         """The models registered, and clients that ask for them until the block ends."""
@@ -139,7 +148,7 @@ class Asked:
         submits = {name: partial(model.submit, inputs_of(model)) for name, model in models.items()}
         for model in models.values():
             model.run(inputs_of(model), NO_SLO_MS)  # a first run may take long
-        exits = {name: exits_in(model) for name, model in models.items()}
+        exits = {name: exits_in(each) for name, each in models.items() if isinstance(each, Model)}
         clients = Clients(Traffic(self.scenario, seed), submits, slos_ns, exits=exits)
         clients.start()
         try:
@@ -154,38 +163,75 @@ def run_requests(asked: Asked, system: System, options: Options, seed: int = 0) 
     Raises HeimdallError when it cannot start.
     """
     entered_s = time.perf_counter()
+    run = _by_threads if system.sharing is not None else _by_session
+    outcomes, found, joules = run(asked, system, options, seed)
+    lone_ns, preempted = asked.lone_ns, found.pop("preempted")
+    ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
+    seconds = max(ends_ns, default=0) / 1e9
+    requests = request_figures(outcomes, lone_ns)
+    for name, each in requests.items():  # which clients cannot know
+        each["preempted"] = preempted.get(name, 0)
+    return {
+        "schema": SCHEMA,
+        "scenario": asked.scenario.name,
+        "system": system.name,
+        "scheduler": system.policy or system.name,
+        "seconds": round(seconds, 3),
+        "requests": requests,
+        "violations": violations(outcomes, lone_ns),
+        "score": asked.score(outcomes, joules),
+        "throughput_hz": throughput_hz(outcomes, seconds),
+        **found,
+        "seed": seed,
+        "wall_s": round(time.perf_counter() - entered_s, 3),
+        "faster": round(asked.faster, 4),
+    }
+
+
+# What clients saw, what is told of the run beside that, and the energy it took in J, if known.
+_Ran = tuple[Sequence[Outcome], dict[str, Any], float | None]
+
+
+def _by_session(asked: Asked, system: System, options: Options, seed: int) -> _Ran:
+    """Under a coordinator."""
     how: dict[str, Any] = {"scheduler": policy_of(system), "mode": system.mode}
     how["offload"] = system.offload
     loops = any(map(asked.scenario.loop_of, asked.scenario.models))
     if system.queueing is not None and system.queueing.busy_skips and not loops:
         how["admission"] = "queue(1)"
     with Session(**how, **options) as session, asked.clients(session.register, seed) as clients:
+        meter = EnergyMeter()
         session.serve(clients.over)
-        figures = session.summary()
-    outcomes, lone_ns = clients.outcomes, asked.lone_ns
-    ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
-    seconds = max(ends_ns, default=0) / 1e9
-    requests = request_figures(outcomes, lone_ns)
-    for name, each in requests.items():  # which clients cannot know
-        each["preempted"] = figures.requests[name].preempted
-    return {
-        "schema": SCHEMA,
-        "scenario": asked.scenario.name,
-        "system": system.name,
-        "scheduler": system.policy,
+        joules, figures = meter.joules(), session.summary()
+    found = {
         "device": asdict(figures.device),
-        "seconds": round(seconds, 3),
-        "requests": requests,
-        "violations": violations(outcomes, lone_ns),
-        "throughput_hz": throughput_hz(outcomes, seconds),
         "processors": {name: asdict(each) for name, each in figures.processors.items()},
         **clients.rounds(),
         "decision_us": asdict(figures.decision_us),
         "errors": figures.errors,
-        "seed": seed,
-        "wall_s": round(time.perf_counter() - entered_s, 3),
-        "faster": round(asked.faster, 4),
+        "preempted": {name: each.preempted for name, each in figures.requests.items()},
     }
+    return clients.outcomes, found, joules
+
+
+def _by_threads(asked: Asked, system: System, options: Options, seed: int) -> _Ran:
+    """Under a baseline: it decides nothing, and nobody counts what processors do."""
+    with (
+        model_threads.opened(system, options) as (threads, setup),
+        asked.clients(threads.register, seed) as clients,
+    ):
+        meter = EnergyMeter()
+        clients.over.wait()
+        joules, device = meter.joules(), setup.describe_devices()
+    found = {
+        "device": device,
+        "processors": {},
+        **clients.rounds(),
+        "decision_us": {"p50": None, "p99": None},
+        "errors": [],
+        "preempted": {},
+    }
+    return clients.outcomes, found, joules
 
 
 def with_files(scenario: Scenario, given: Mapping[str, Path]) -> tuple[Scenario, dict[str, Path]]:
@@ -236,7 +282,7 @@ def policy_of(system: System) -> str | Scheduler:
     return policy
 
 
-def inputs_of(model: Model) -> Inputs:
+def inputs_of(model: Model | ThreadedModel) -> Inputs:
     """Tensors that it takes: noise, for zeros may cost less than a picture."""
     draw = np.random.default_rng(0)
     return {each.name: draw.random(each.shape).astype(each.dtype) for each in model.inputs}

@@ -17,11 +17,12 @@ import psutil
 
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number, check_writable
-from heimdall.errors import ConfigError, HeimdallError
+from heimdall.errors import HeimdallError
 from heimdall.lab.bench.live import app_runs
 from heimdall.lab.bench.live_requests import request_runs
+from heimdall.lab.bench.model_threads import refuse_batches
 from heimdall.lab.bench.scenario import load_scenario
-from heimdall.lab.bench.systems import System, parse_systems, queue_names, refuse_planned
+from heimdall.lab.bench.systems import System, parse_systems, refuse_planned
 from heimdall.runtime.telemetry.statistics import over_runs
 from heimdall.system.cpu import cpu_name
 
@@ -53,11 +54,10 @@ def compare(
     requests.
     """
     chosen = parse_systems(systems)
-    workload = load_scenario(scenario)
+    workload = load_scenario(scenario).drawing(options.get("fps"), options.get("size"))
     for system in chosen:
-        if workload.models and not system.coordinated:
-            names = ", ".join(queue_names())
-            raise ConfigError(f"{system.name} has no queue of requests: choose one of {names}")
+        if workload.models:
+            refuse_batches(system)
         refuse_planned(system)
     check_number("runs", runs, least=1, most=MOST_RUNS)
     check_writable("report", report, (".html",))

@@ -29,9 +29,10 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from heimdall.app import DNN, App, load_app, validate
-from heimdall.app.options import MAX_FPS, MAX_SIDE, check_scheduler
+from heimdall.app.options import MAX_FPS, MAX_SIDE, check_number, check_scheduler, check_size
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.bench.problems import first_problem
+from heimdall.lab.bench.renderer import FILE, Renderer
 from heimdall.lab.bench.settings import (
     LONGEST_S,
     MOST_REQUESTS,
@@ -209,6 +210,18 @@ class Scenario(Table):
             if not self.drop_late:
                 raise ValueError(f"models.{name}.deadline: needs drop_late = true: it may be over")
         return self
+
+    def drawing(self, fps: float | None, size: tuple[int, int] | None) -> Scenario:
+        """This scenario at another rate or size of its frames; where nothing is drawn, beside
+        frames of the camera. Raises ConfigError for values out of range."""
+        check_number("fps", fps, above=0, most=MAX_FPS)
+        if size is not None:
+            check_size(size)
+        changes: dict[str, Any] = {} if fps is None else {"fps": fps}
+        changes |= {} if size is None else {"size": size}
+        if changes and not self.draws:
+            changes = {"fps": Renderer.fps, "size": Renderer.size, **changes, "app": FILE}
+        return self.model_copy(update=changes)
 
     def settings(self, dnn: str) -> DnnSettings:
         """What this scenario says of ``dnn``."""

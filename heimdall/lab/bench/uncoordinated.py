@@ -9,7 +9,9 @@ from typing import Any
 
 from heimdall.analyzer.precision import engine_for
 from heimdall.coordinator.bystander import Bystander, InferenceEnded
+from heimdall.engine.base import Engine
 from heimdall.errors import DeviceError
+from heimdall.graph.graph import Graph
 from heimdall.lab.bench.admission import Free, Gate, OneAtATime, Passage
 from heimdall.lab.bench.inference import Inference, Session, WholeNetwork
 from heimdall.lab.bench.systems import ALONE, FIRST, Precedence, System
@@ -128,14 +130,25 @@ class Uncoordinated:
 
     def network(self, deployment: Deployment, stage: int, processors: Processors) -> Inference:
         """What a DNN's thread runs at a stage."""
-        graph, sharing = deployment.graphs[stage], self._sharing
+        graph, sharing, plan = deployment.graphs[stage], self._sharing, deployment.plan
         if not sharing.on_gpu:
-            return Session(graph, () if sharing.cores else processors.cores)
-        with processors.confined():  # a queue may come with threads
-            engine = processors.gpu.beside()
+            return self.alone(graph, processors)
         forced = deployment.dnn.force_fallback
+        engine = _engine(processors)
         engine = engine_for(engine, graph, deployment.dnn.precision, forced)
-        plan = deployment.plan
         turn, rank = Passage(self._gate, plan.name), sharing.precedence.rank(plan)
         op_ns = plan.stages[stage].op_ns
         return WholeNetwork(engine, graph, forced, sharing, op_ns, turn, rank)
+
+    def alone(self, graph: Graph, processors: Processors) -> Inference:
+        """What a thread runs of which no more is known than its network."""
+        sharing = self._sharing
+        if not sharing.on_gpu:
+            return Session(graph, () if sharing.cores else processors.cores)
+        return WholeNetwork(_engine(processors), graph, (), sharing)
+
+
+def _engine(processors: Processors) -> Engine:
+    """One with a queue of its own, which may come with threads."""
+    with processors.confined():
+        return processors.gpu.beside()

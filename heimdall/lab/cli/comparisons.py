@@ -39,7 +39,8 @@ from heimdall.lab.cli.parameters import (
 from heimdall.system.extras import need
 
 BENCH_S = 15.0  # each system, where a scenario does not end by itself
-_OF_FRAMES = ("size", "fallback", "trace")
+_FPS = "Target frame rate; the scenario's by default. Has one of requests alone draw frames, too."
+_OF_FRAMES = ("fps", "size", "fallback", "trace")
 _OF_REQUESTS = ("files", "processors")
 
 
@@ -71,6 +72,7 @@ _OF_REQUESTS = ("files", "processors")
         metavar="N",
         help="Run all systems N times, in turns, for means with their 95% intervals.",
     ),
+    click.option("--fps", type=float, help=_FPS),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
     click.option(
         "--model",
@@ -113,7 +115,7 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
 
         if rest["report"] is not None:
             need("matplotlib", "lab", "--report")
-        workload = load_scenario(scenario)
+        workload = load_scenario(scenario).drawing(rest["fps"], rest["size"])
         refused = () if workload.draws else _OF_FRAMES
         for name in refused if workload.models else _OF_REQUESTS:
             _refuse(context, (name,), f"is not for scenario {workload.name!r}")
@@ -176,7 +178,7 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
         help="Another figure of the machine, such as turn_ms=20; repeat for more.",
     ),
     click.option("--render-ms", type=float, metavar="MS", help="Rendering takes so long a frame."),
-    click.option("--fps", type=float, help="Target frame rate; the scenario's by default."),
+    click.option("--fps", type=float, help=_FPS),
     click.option("--size", type=SIZE, help="Picture drawn; the scenario's by default."),
     click.option("--trace", type=FILE, help="Write a timeline for ui.perfetto.dev."),
     click.option("--report", type=FILE, help="Write a page with charts and a timeline (.html)."),

@@ -149,10 +149,11 @@ def compared(result: Figures) -> Output:
         kind = "seeds" if result.get("simulated") else "runs in turns"
         parts.append(f"{runs} {kind}: {MEANS}")
     parts += _loads(systems)
-    if drawing := {name: each for name, each in over.items() if "dnns" in each}:
+    if drawing := {name: each for name, each in over.items() if "fps_target" in each}:
         parts += ["", _systems(drawing, _OF_FRAMES)]
-        parts += ["", _by_name(drawing, "dnns", "DNN", _DNN_FIGURES)]
-        words = [who_decided(each, name) for name, each in drawing.items()]
+    if inferring := {name: each for name, each in over.items() if "dnns" in each}:
+        parts += ["", _by_name(inferring, "dnns", "DNN", _DNN_FIGURES)]
+        words = [who_decided(each, name) for name, each in inferring.items()]
         parts += ["", *filter(None, words)] if any(words) else []
     if asked := {name: each for name, each in over.items() if "requests" in each}:
         exits = with_exits(asked.values())

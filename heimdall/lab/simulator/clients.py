@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from heimdall.lab.bench.traffic import Arrival
-from heimdall.lab.simulator.jobs import FramesAndJobs, Jobs
+from heimdall.lab.simulator.jobs import FramesAndJobs
 from heimdall.lab.simulator.machine import SimulatedDnn
 from heimdall.runtime.telemetry.jobs import JobCounts, Outcome
 from heimdall.vocabulary.events import (
@@ -91,13 +92,22 @@ class Answered(Outcome):
 Follow = Callable[[Answered, int], Sequence[Arrival]]
 
 
+class Host(Protocol):
+    """A run in which requests come."""
+
+    now_ns: int
+
+    def later(self, at_ns: int, event: InferenceRequested | InputReady) -> None:
+        """It happens then."""
+
+
 class Requests:
     """All requests of a run. ``answered``: in the order of answers; ``began_ns``: when the first
     may come."""
 
     def __init__(
         self,
-        run: Jobs,
+        run: Host,
         models: Sequence[SimulatedModel],
         follow: Follow | None = None,
     ) -> None:
@@ -143,12 +153,12 @@ class Requests:
             self.answered.append(Answered(model, at_ns, None, wanted_ns, lost, request=request))
             return
         event = InferenceRequested(model, request, slo_ns)
-        self._run.agenda.add(self.began_ns + at_ns, event)
+        self._run.later(self.began_ns + at_ns, event)
 
     def prepare(self, action: Prepare) -> None:
         assert action.request is not None
         self._jobs[action.job] = action.request
-        self._run.agenda.add(self._run.now_ns, InputReady(action.job))
+        self._run.later(self._run.now_ns, InputReady(action.job))
 
     def runs(self, action: RunChunk) -> None:
         self._progress.acted(action)
@@ -161,6 +171,28 @@ class Requests:
         self._jobs.pop(action.job, None)
         if action.request is not None:
             self._answer(action, action.request, None, action.reason)
+
+    def expired(self, request: int) -> bool:
+        """Whether its deadline has passed by now, and its model wants it no more then."""
+        plan = self._plans[self._submitted[request][0]]
+        return plan.expires and self._run.now_ns >= self.deadline_ns(request)
+
+    def deadline_ns(self, request: int) -> int:
+        """When it is to be answered, in time of the run."""
+        _, submitted_ns, slo_ns = self._submitted[request]
+        return self.began_ns + submitted_ns + slo_ns
+
+    def done(self, request: int, processor: str) -> None:
+        """A thread has run it, without a coordinator."""
+        model, submitted_ns, _ = self._submitted[request]
+        now_ns = self._run.now_ns - self.began_ns
+        finish = Finish(NO_JOB, model, processor, now_ns - submitted_ns, False, 1)
+        self._answer(finish, request, now_ns, "")
+
+    def given_up(self, request: int, reason: str) -> None:
+        """A thread will not run it."""
+        model, _, _ = self._submitted[request]
+        self._answer(Drop(NO_JOB, model, reason, request=request), request, None, reason)
 
     def _answer(
         self, action: Finish | Drop, request: int, finished_ns: int | None, reason: str

@@ -119,6 +119,10 @@ class Jobs:
         """A worker reports it then, of which the coordinator hears a little later."""
         self.agenda.add(at_ns + self.handoff_ns(), what)
 
+    def later(self, at_ns: int, event: Event) -> None:
+        """The coordinator hears of it then."""
+        self.agenda.add(at_ns, event)
+
     def tell(self, event: Event) -> None:
         """The coordinator hears of it now."""
         raise NotImplementedError

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from heimdall.coordinator.coordinator import Coordinator
 from heimdall.errors import ConfigError
@@ -103,6 +104,15 @@ class RequestSimulation(Jobs):
     def busy_ns(self) -> dict[str, int]:
         """How long each processor has worked."""
         return {id: each.busy_ns for id, each in self._profiled.items()}
+
+    @property
+    def errors(self) -> list[str]:
+        """What the policy did wrong."""
+        return self.coordinator.faults.messages
+
+    def config(self) -> dict[str, Any]:
+        """The coordinator's configuration, for a trace."""
+        return self.coordinator.config()
 
     def run(self, until_ns: int | None = None) -> None:
         """Until nothing is left to happen. Raises ConfigError where requests stay unanswered. With

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from heimdall.app import App
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError, unknown
 from heimdall.lab.bench.scenario import Scenario
@@ -25,8 +26,11 @@ from heimdall.lab.bench.traffic import Traffic
 from heimdall.lab.policies.fixed import Fixed
 from heimdall.lab.simulator.clients import Answered, Follow, SimulatedModel
 from heimdall.lab.simulator.cores import noise_source
+from heimdall.lab.simulator.device import load_device
+from heimdall.lab.simulator.machine import Machine
 from heimdall.lab.simulator.mapping import balanced, numbers_a_round
 from heimdall.lab.simulator.miss_forest import MissForest
+from heimdall.lab.simulator.phones import is_phone
 from heimdall.lab.simulator.request_variations import vary_requests
 from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.lab.simulator.scaling import by_misses, search
@@ -35,6 +39,7 @@ from heimdall.lab.simulator.several import SeveralDevice, alone_ns
 from heimdall.lab.simulator.together import policies
 from heimdall.lab.simulator.together.device import TogetherDevice, load_device_for_requests
 from heimdall.lab.simulator.together.watched import Watched
+from heimdall.lab.simulator.uncoordinated import UncoordinatedRequests
 from heimdall.runtime.loop.frame_loop import Observer
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.jobs import (
@@ -53,6 +58,7 @@ from heimdall.vocabulary.events import Action, ChunkFinished, Event, RunChunk, R
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import Processor
 
+Requested = RequestSimulation | UncoordinatedRequests
 NO_SLO_NS = 3_600_000_000_000  # the latency constraint of no SLO: nothing waits for an hour
 _NS_PER_MS = 1e6
 _SEARCH_S, _SEARCH_SEED = 2.0, 1_000_003  # of the runs of a search, apart from those reported
@@ -62,12 +68,14 @@ _DRAWS = 20_000  # of noise, for its 99th percentile
 @dataclass(frozen=True)
 class RequestExperiment:
     """A scenario of requests on a device under a system: all of a simulation but its chances.
-    ``values``: what was varied."""
+    ``values``: what was varied; ``machine``: the device as systems without a coordinator know
+    it."""
 
     scenario: Scenario
     device: SeveralDevice
     system: System
     values: Mapping[str, Any] = field(default_factory=dict)
+    machine: Machine | None = None
 
     def warn(self) -> None:
         """Nothing is known to be wrong before it runs."""
@@ -163,14 +171,12 @@ class RequestExperiment:
         loops = any(self.scenario.loop_of(name) for name in self.scenario.models)
         return "queue(1)" if row is not None and row.busy_skips and not loops else "all"
 
-    def begin(self, seed: int, tracer: Tracer | None = None) -> RequestSimulation:
+    def begin(self, seed: int, tracer: Tracer | None = None) -> Requested:
         """A run that has not begun. Raises ConfigError where the system makes no sense."""
         observers = [] if tracer is None else [_recorder(tracer)]
         return self._begin(Traffic(self.scenario, seed), seed, observers)
 
-    def begin_with(
-        self, policy: Scheduler, seed: int, observers: Sequence[Observer]
-    ) -> RequestSimulation:
+    def begin_with(self, policy: Scheduler, seed: int, observers: Sequence[Observer]) -> Requested:
         """Begin a run under this policy, which was not asked yet."""
         return self._begin(Traffic(self.scenario, seed), seed, observers, policy)
 
@@ -189,7 +195,7 @@ class RequestExperiment:
         ran_s = time.perf_counter() - began_s
         if tracer is not None and trace is not None:
             about = {"scenario": self.scenario.name, "device": self.device.name}
-            tracer.save(trace, run.coordinator.config(), {**about, "system": self.system.name})
+            tracer.save(trace, run.config(), {**about, "system": self.system.name})
         return {
             **self._summary(run, traffic),
             **({"together": watched.figures(run.now_ns / 1e9)} if watched else {}),
@@ -209,8 +215,11 @@ class RequestExperiment:
         seed: int,
         observers: Sequence[Observer],
         policy: Scheduler | None = None,
-    ) -> RequestSimulation:
+    ) -> Requested:
         models = models_of(self.scenario, self.stages, self.lone_ns, traffic)
+        if self.machine is not None:
+            follow = following(traffic)
+            return UncoordinatedRequests(models, self.machine, self.system, seed, follow)
         away = [
             (each.processor, round(each.from_s * 1e9), round((each.from_s + each.for_s) * 1e9))
             for each in self.scenario.away
@@ -243,10 +252,10 @@ class RequestExperiment:
         noise = self.values.get("noise")
         return {id: each if noise is None else noise for id, each in self.device.noise().items()}
 
-    def _outcomes(self, run: RequestSimulation) -> list[Answered]:
+    def _outcomes(self, run: Requested) -> list[Answered]:
         return outcomes_of(self.scenario, run.answered, self.lone_ns)
 
-    def _summary(self, run: RequestSimulation, traffic: Traffic) -> dict[str, Any]:
+    def _summary(self, run: Requested, traffic: Traffic) -> dict[str, Any]:
         outcomes = self._outcomes(run)
         ends_ns = [each.finished_ns for each in outcomes if each.finished_ns is not None]
         ended_ns = max(ends_ns, default=run.now_ns) if self.scenario.drain else self._end_ns
@@ -257,13 +266,13 @@ class RequestExperiment:
             "simulated": True,
             "scenario": self.scenario.name,
             "system": self.system.name,
-            "scheduler": self.system.policy,
+            "scheduler": self.system.policy or self.system.name,
             "device": _about(self.device),
             "seconds": round(seconds, 3),
             **answers(self.scenario, outcomes, self.lone_ns, seconds),
             "processors": processor_figures(run.busy_ns, lanes, seconds),
             **({"frames": traffic.frame_figures()} if traffic.frames_ns else {}),
-            "errors": run.coordinator.faults.messages,
+            "errors": run.errors,
         }
 
 
@@ -283,11 +292,6 @@ def prepare_requests(
     them.
     """
     scenario.check_asks()
-    if not system.coordinated:
-        raise ConfigError(
-            f"{system.name} draws frames and has no queue of requests: choose one of "
-            f"{', '.join(queue_names())}, or a policy of Heimdall's"
-        )
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     device = device or scenario.device
     if device is None:
@@ -296,9 +300,21 @@ def prepare_requests(
         scenario = scenario.ending_after(seconds)
     values = dict(variations or {})
     scenario = vary_requests(scenario, values)
-    experiment = RequestExperiment(scenario, load_device_for_requests(device), system, values)
+    machine = None if system.coordinated else _machine(device, system)
+    found = load_device_for_requests(device)
+    experiment = RequestExperiment(scenario, found, system, values, machine)
     _check_away(experiment)
     return experiment
+
+
+def _machine(device: str, system: System) -> Machine:
+    """A phone, of which it is known how its driver takes turns. Raises ConfigError for others."""
+    if not is_phone(device):
+        raise ConfigError(
+            f"{system.name} has no queue of requests, and how the driver of {device!r} takes turns "
+            f"is not known: choose one of {', '.join(queue_names())}, or a policy of Heimdall's"
+        )
+    return load_device(device).machine(App.size)
 
 
 def _times(stage: StagePlan) -> dict[str, int]:

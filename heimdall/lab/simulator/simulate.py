@@ -10,16 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app.options import MAX_FPS, check_number, check_size
+from heimdall.app.options import check_number
 from heimdall.errors import ArgumentError, ConfigError
 from heimdall.lab.bench.alone import too_slow_alone
 from heimdall.lab.bench.scenario import Scenario, load_scenario
+from heimdall.lab.bench.score import score
 from heimdall.lab.bench.systems import System, parse_system, refuse_planned
 from heimdall.lab.bench.traffic import Traffic
+from heimdall.lab.simulator.clients import WAITED
 from heimdall.lab.simulator.coordinated import CoordinatedRun
-from heimdall.lab.simulator.device import Device, phone_names
-from heimdall.lab.simulator.devices import HERE, find_device, open_device
+from heimdall.lab.simulator.device import Device, load_device, phone_names
+from heimdall.lab.simulator.devices import HERE, open_device
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
+from heimdall.lab.simulator.phones import is_phone
 from heimdall.lab.simulator.recorded import RECORDED, recorded_machine
 from heimdall.lab.simulator.request_variations import vary_requests
 from heimdall.lab.simulator.run import SimulatedRun
@@ -153,11 +156,14 @@ class Experiment:
         """What became of requests, where there are any."""
         if not self.models:
             return {}
-        assert isinstance(run, CoordinatedRun)
+        assert isinstance(run, CoordinatedRun | UncoordinatedRun)
         run.requests.end()
         lone_ns = self.lone_ns
         outcomes = outcomes_of(self.scenario, run.requests.answered, lone_ns)
-        return answers(self.scenario, outcomes, lone_ns, self.seconds)
+        found = answers(self.scenario, outcomes, lone_ns, self.seconds)
+        if self.scenario.drop_late:  # frames that are not over are neither met nor missed
+            found["score"] = score([each for each in outcomes if each.reason != WAITED])
+        return found
 
 
 def prepare_any(
@@ -170,12 +176,13 @@ def prepare_any(
     asked = None if system is None else parse_system(system)
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
+    scenario = scenario.drawing(options.pop("fps", None), options.pop("size", None))
     if scenario.draws:
-        return prepare(scenario, device or DEVICE, system or SYSTEM, **options)
-    for name in ("render_ms", "fps", "size"):
-        if (value := options.pop(name, None)) is not None:
-            problem = f"scenario {scenario.name!r} draws nothing: leave it out"
-            raise ArgumentError(problem, argument=name, value=value)
+        own = scenario.system if "system" in scenario.model_fields_set else SYSTEM
+        return prepare(scenario, device or scenario.device or DEVICE, system or own, **options)
+    if (value := options.pop("render_ms", None)) is not None:
+        problem = f"scenario {scenario.name!r} draws nothing: leave it out, or give fps"
+        raise ArgumentError(problem, argument="render_ms", value=value)
     options.pop("progress", None)
     return prepare_requests(scenario, device, asked or parse_system(scenario.system), **options)
 
@@ -200,11 +207,7 @@ def prepare(
     if isinstance(scenario, str):
         scenario = load_scenario(scenario)
     scenario.check_draws()
-    check_number("fps", fps, above=0, most=MAX_FPS)
-    if size is not None:
-        check_size(size)
-    changes = {name: each for name, each in (("fps", fps), ("size", size)) if each is not None}
-    scenario = scenario.model_copy(update=changes)
+    scenario = scenario.drawing(fps, size)
     values = dict(variations or {})
     if scenario.throttle is not None:
         values = {"throttle": (scenario.throttle.after_s, scenario.throttle.factor), **values}
@@ -213,7 +216,7 @@ def prepare(
         machine_values, of_requests = _apart(values)
         scenario = scenario if seconds is None else scenario.ending_after(seconds)
         scenario = vary_requests(scenario, of_requests)
-    phone = _phone(scenario, device, asked) if scenario.models else None
+    phone = _phone(scenario, device) if scenario.models else None
     machine, dnns = vary(*open_machine(scenario, device, render_ms, progress), machine_values)
     gap_ns = round(1e9 / scenario.fps) - machine.render_ns
     models = {}
@@ -231,24 +234,21 @@ def _apart(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     return of_machine, {name: each for name, each in values.items() if name not in of_machine}
 
 
-def _phone(scenario: Scenario, device: str, system: System) -> Device:
+def _phone(scenario: Scenario, device: str) -> Device:
     """The device, if models can be asked for there beside frames: of them no more is known than
     what their networks take. Raises ConfigError where they cannot."""
-    if not system.coordinated:
-        raise ConfigError(f"{system.name} has no queue of requests: choose a policy of Heimdall's")
     asked = {"away": scenario.away, "lone": scenario.lone != "mean", "actor": scenario.actor}
     for key, given in asked.items():
         if given:
             raise ConfigError(
                 f"scenario {scenario.name!r}: {key}: is not simulated beside frames: leave it out"
             )
-    found = None if device == HERE or device.endswith(RECORDED) else find_device(device)
-    if not isinstance(found, Device):
+    if not is_phone(device):
         raise ConfigError(
             f"scenario {scenario.name!r} has requests beside frames: it is simulated on a phone's "
             f"profile ({', '.join(phone_names())}), not on {device!r}"
         )
-    return found
+    return load_device(device)
 
 
 def open_machine(

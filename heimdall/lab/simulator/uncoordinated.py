@@ -6,62 +6,127 @@ on the GPU, or what takes a call that lets it go on; it is sent the time that it
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import Any
 
+from heimdall.app import App
 from heimdall.coordinator.bystander import Bystander
 from heimdall.lab.bench.admission import Go, OneAtATime, Rounds
 from heimdall.lab.bench.systems import FIRST, Admission, Precedence, Sharing, System
 from heimdall.lab.simulator.agenda import Agenda
+from heimdall.lab.simulator.clients import Answered, Follow, Requests, SimulatedModel
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.run import RENDER, SimulatedRun
 from heimdall.lab.simulator.turns import Service, TurnTakingGpu
-from heimdall.vocabulary.events import Finish
+from heimdall.vocabulary.events import Finish, InferenceRequested, InputReady
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
+EXPIRED = "it had not begun at its deadline"
 LOOK_NS = 1_000_000  # how often a thread that has seen the newest frame looks for another
 Wanted = int | Sequence[int] | Callable[[Go], None]
 Thread = Generator[Wanted, int, None]
 
 
+class Line:
+    """The requests that wait for a model's thread."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[int] = deque()
+        self._go: Go | None = None
+
+    def come(self, request: int) -> None:
+        self._waiting.append(request)
+        if self._go is not None:
+            go, self._go = self._go, None
+            go()
+
+    def ask(self, go: Go) -> None:
+        """Let the thread go on when there is one."""
+        if self._waiting:
+            go()
+        else:
+            self._go = go
+
+    def take(self) -> int:
+        return self._waiting.popleft()
+
+
 class UncoordinatedRun(SimulatedRun):
-    """A baseline: threads that share the processors as their system says."""
+    """A baseline: threads that share the processors as their system says. ``requests``: those for
+    its models, from when figures count; ``draws``: there are frames."""
 
     def __init__(
-        self, dnns: Sequence[SimulatedDnn], machine: Machine, system: System, **options: Any
+        self,
+        dnns: Sequence[SimulatedDnn],
+        machine: Machine,
+        system: System,
+        *,
+        models: Sequence[SimulatedModel] = (),
+        follow: Follow | None = None,
+        draws: bool = True,
+        **options: Any,
     ) -> None:
+        """``models`` are asked for, each from a thread of its own; see ``Requests``."""
         super().__init__(dnns, machine, **options)
         assert system.sharing is not None
         self._sharing = sharing = system.sharing
+        asked = [SimulatedDnn(each.plan, ((0,),), 0) for each in models]
         self._agenda: Agenda[Callable[[int], None]] = Agenda()
         self._gpu = TurnTakingGpu(
             self._agenda,
-            service=_service(sharing, machine, dnns),
+            service=_service(sharing, machine, (*dnns, *asked)),
             switch_ns=machine.switch_ns,
             noise=self.gpu_noise,
             ran=self.on_gpu,
         )
         self._pieces = {
             dnn.name: [_pieces(stage, sharing.wait_ops) for stage in dnn.plan.stages]
-            for dnn in dnns
+            for dnn in (*dnns, *asked)
         }
+        self.requests = Requests(self, models, follow)
+        self._lines = {each.name: Line() for each in asked}
         self._turnstile = OneAtATime() if sharing.admission is Admission.DEADLINE else None
         self._rounds = Rounds() if sharing.admission is Admission.ROUNDS else None
         self._until_ns = 0
         self._frame_ended = False
         self._frame = 0  # the number of the newest
-        self._go_on(RENDER, self._rendering(), None)
+        if draws:
+            self._go_on(RENDER, self._rendering(), None)
         for dnn in dnns:
             self._go_on(dnn.name, self._inferring(dnn), None)
+        for dnn in asked:
+            self._go_on(dnn.name, self._answering(dnn), None)
 
     def advance(self, until_ns: int) -> None:
         self._until_ns, self._frame_ended = until_ns, False
         while not self._frame_ended:
             self.now_ns, call = self._agenda.pop()
             call(self.now_ns)
+
+    def warm(self) -> None:
+        super().warm()
+        self.requests.begin(self.now_ns)
+
+    @property
+    def answered(self) -> list[Answered]:
+        """Requests, in the order of their answers."""
+        return self.requests.answered
+
+    @property
+    def busy_ns(self) -> dict[str, int]:
+        """How long each processor has worked."""
+        return {GPU: self._gpu_total_ns, CPU: self.cores.busy_ns}
+
+    def later(self, at_ns: int, event: InferenceRequested | InputReady) -> None:
+        """A request comes then."""
+        assert isinstance(event, InferenceRequested)
+        assert event.request is not None
+        line, request = self._lines[event.dnn], event.request
+        self._agenda.add(at_ns, lambda now_ns: line.come(request))
 
     # --- threads --------------------------------------------------------------------------
 
@@ -124,6 +189,19 @@ class UncoordinatedRun(SimulatedRun):
             now_ns = yield self.cores.end_ns(now_ns, dnn.decode_ns)
             figures.shown(requested_ns, now_ns)
 
+    def _answering(self, dnn: SimulatedDnn) -> Thread:
+        """A model: one request after the other."""
+        line, requests = self._lines[dnn.name], self.requests
+        while True:
+            yield line.ask
+            request = line.take()
+            if requests.expired(request):
+                requests.given_up(request, EXPIRED)
+                continue
+            wanted_ns = requests.deadline_ns(request) - dnn.plan.constraint_ns
+            yield from self._infer(dnn, 0, wanted_ns, self.now_ns)
+            requests.done(request, GPU if self._sharing.on_gpu else CPU)
+
     def _asked_ns(self, dnn: SimulatedDnn, asked_ns: int) -> int:
         """Since when a client waits for the inference of a round that begins now. An event is kept
         until then, and a newer one instead of it; a frame that met a round under way was dropped,
@@ -168,6 +246,33 @@ class UncoordinatedRun(SimulatedRun):
                 now_ns = yield ops
                 now_ns = yield now_ns + self.machine.chunk_cost_ns  # the wait for the GPU
         return now_ns
+
+
+class UncoordinatedRequests(UncoordinatedRun):
+    """A baseline that answers requests, where nothing is drawn."""
+
+    def __init__(
+        self,
+        models: Sequence[SimulatedModel],
+        machine: Machine,
+        system: System,
+        seed: int,
+        follow: Follow,
+    ) -> None:
+        super().__init__(
+            (), machine, system, models=models, follow=follow, draws=False, fps=App.fps, seed=seed
+        )
+
+    def run(self, until_ns: int | None = None) -> None:  # type: ignore[override]
+        """Until every request is answered, or until then: what is not has waited in vain."""
+        self.requests.begin(self.now_ns)
+        while self.requests.unanswered and (due_ns := self._agenda.next_ns()) is not None:
+            if until_ns is not None and due_ns > until_ns:
+                break
+            self.now_ns, call = self._agenda.pop()
+            call(self.now_ns)
+        if until_ns is not None:
+            self.requests.end()
 
 
 def _service(sharing: Sharing, machine: Machine, dnns: Sequence[SimulatedDnn]) -> Service:

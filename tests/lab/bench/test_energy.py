@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall.lab.bench.energy import EnergyMeter
+from heimdall.lab.bench.energy import EnergyMeter, inference_mj
 
 
 @pytest.fixture
@@ -70,3 +70,14 @@ def test_a_damaged_counter_is_none(tmp_path, counter, clock):
     meter = EnergyMeter(tmp_path)
     clock[0] += 1
     assert meter.watts() is None
+
+
+def test_a_runs_energy_is_its_inferences_by_what_they_take_alone():
+    found = inference_mj(3.0, {"a": 10, "b": 5}, {"a": 1e6, "b": 4e6})
+    assert found == {"a": pytest.approx(100), "b": pytest.approx(400)}
+    assert 10 * found["a"] + 5 * found["b"] == pytest.approx(3000)
+
+
+def test_where_nothing_is_measured_or_finished_an_inference_has_no_energy():
+    assert inference_mj(None, {"a": 1}, {"a": 1e6}) is None
+    assert inference_mj(3.0, {}, {"a": 1e6}) is None

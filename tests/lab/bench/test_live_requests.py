@@ -157,7 +157,7 @@ def test_exits_are_taken_where_the_whole_network_would_be_late(early):
 @pytest.mark.parametrize(
     ("systems", "options", "message"),
     [
-        ("multithread", {}, "multithread has no queue of requests: choose one of .*fcfs"),
+        ("render-first", {}, "render-first hands over parts of networks: .*multithread"),
         ("fifo", {}, "unknown system 'fifo'"),
         ("fcfs", {"seconds": 0}, "seconds=0: must be above 0"),
         ("fcfs", {"runs": 0}, "runs=0: must be at least 1"),

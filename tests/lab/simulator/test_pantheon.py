@@ -11,6 +11,7 @@ import pytest
 
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.bench.systems import parse_system
+from heimdall.lab.simulator.requests import RequestSimulation
 from heimdall.lab.simulator.serving import prepare_requests
 from heimdall.vocabulary.events import Finish, RunChunk
 
@@ -113,6 +114,7 @@ def test_no_op_is_dispatched_twice_and_each_job_runs_its_variant():
     system = parse_system("edf-exits")
     experiment = prepare_requests(scenario, None, system, seconds=3, variations=variations)
     run = experiment.begin(seed=1)
+    assert isinstance(run, RequestSimulation)
     ran: dict[int, list[int]] = {}
     finished: list[Finish] = []
     receive = run.coordinator.receive

@@ -166,12 +166,11 @@ def test_many_seeds_say_something_together(write):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"system": "multithread"}, r"multithread draws frames and has no queue.*fcfs"),
+        ({"system": "multithread"}, r"multithread has no queue of requests.*not known.*fcfs"),
         ({"system": "fifo"}, r"unknown system 'fifo'.*fcfs"),
         ({"device": "lg-v51"}, r"unknown device for requests 'lg-v51'"),
-        ({"fps": 30}, r"scenario 'mine' draws nothing: leave it out"),
-        ({"render_ms": 3}, r"draws nothing"),
-        ({"size": (1, 1)}, r"draws nothing"),
+        ({"fps": 30}, r"requests beside frames: .*on a phone's profile"),
+        ({"render_ms": 3}, r"scenario 'mine' draws nothing: leave it out, or give fps"),
         ({"seconds": 0}, r"seconds=0: must be above 0"),
         ({"seconds": float("nan")}, r"seconds=nan: must be above 0"),
         ({"variations": {"turn_ms": 3}}, r"unknown variation of requests 'turn_ms'; .*estimates"),

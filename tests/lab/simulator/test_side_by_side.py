@@ -41,7 +41,7 @@ def test_every_seed_counts():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ({"systems": "fcfs,multithread"}, "multithread draws frames"),
+        ({"systems": "fcfs,multithread"}, "multithread has no queue of requests"),
         ({"systems": "fcfs,fcfs"}, "listed twice"),
         ({"systems": ""}, "no system given"),
         ({"systems": "fcfs", "seeds": 0}, "seeds=0"),

@@ -228,14 +228,13 @@ def test_what_waits_when_a_run_of_both_ends_has_no_answer(both, tmp_path):
 @pytest.mark.parametrize(
     ("given", "match"),
     [
-        ({"system": "multithread"}, "no queue of requests"),
         ({"device": "here"}, "on a phone's profile"),
         ({"variations": {"sunshine": 1}}, "sunshine"),
         ({"variations": {"noise": 0.5}}, "vary gpu_noise"),
         ({"variations": {"estimates": 0.5}}, "vary gpu_noise"),
     ],
 )
-def test_requests_beside_frames_need_a_phone_and_a_policy(both, given, match):
+def test_requests_beside_frames_need_a_phone(both, given, match):
     asked = {"device": None, "system": None, **given}
     with pytest.raises(ConfigError, match=match):
         simulate(both, asked.pop("device"), asked.pop("system"), **asked)

@@ -76,3 +76,39 @@ def test_speech_comes_by_chance_and_the_same_chance_for_every_system():
 def test_others_have_no_score():
     assert load_scenario("split-1").drop_late is False
     assert simulate("split-1", None, "fcfs", seconds=5)["score"] is None
+
+
+UNCOORDINATED = ("multithread", "edf", "render-first", "fixed-5", "multithread-onnxruntime-all")
+
+
+@pytest.mark.parametrize("system", UNCOORDINATED)
+def test_threads_answer_requests_by_the_same_rule(system):
+    found = run("xrbench-vr-gaming", system, rate=0.3)
+    asked = run("xrbench-vr-gaming", "fcfs", rate=0.3)
+    submitted = {name: each["submitted"] for name, each in found["requests"].items()}
+    assert submitted == {name: each["submitted"] for name, each in asked["requests"].items()}
+    reasons = set().union(*(each["reasons"] for each in found["requests"].values()))
+    assert reasons <= {"it had not begun at its deadline", "eyes was late", "eyes was dropped"}
+    assert run("xrbench-vr-gaming", system, rate=0.01)["score"]["overall"] > 99
+
+
+def test_threads_take_turns_so_two_networks_at_once_both_take_longer():
+    alone = run("xrbench-social-b", "multithread", rate=0.02)["requests"]["eyes"]
+    beside = run("xrbench-social-a", "multithread", rate=0.02)["requests"]["eyes"]
+    assert beside["latency_ms"]["max"] > 1.2 * alone["latency_ms"]["max"]
+
+
+@pytest.mark.parametrize("system", ["max-total", "lst", "multithread", "edf-render-first"])
+def test_a_renderer_may_run_beside(system):
+    found = run("xrbench-ar-gaming", system, rate=0.03, fps=60, size=(1920, 1080))
+    assert found["size"] == [1920, 1080]
+    assert found["requests"].keys() == {"hands", "depth", "planes"}
+    assert found["score"]["overall"] > 90
+    if system != "multithread":
+        assert found["fps"]["mean"] == pytest.approx(60, rel=0.01)
+
+
+def test_what_still_waits_when_frames_end_is_neither_met_nor_missed():
+    found = run("xrbench-ar-gaming", "fcfs", rate=0.02, fps=60)
+    assert any("waited when it ended" in each["reasons"] for each in found["requests"].values())
+    assert found["score"]["overall"] == pytest.approx(100, abs=0.1)
