@@ -180,6 +180,10 @@ _QUEUES = {
     "rms": Queueing("rms", best_effort="critical"),
     "dms": Queueing("dms", best_effort="critical"),
     **_rt_mdl(),
+    # XRBench (MLSys '23), its reference scheduler.
+    "greedy": Queueing("greedy"),
+    # ... and ours, for deadlines at the ends of periods.
+    "most-in-time": Queueing("most-in-time"),
     # TOP (TPDS '25); one plan for a request of every model, as compilers make it, which waits for
     # all of them, or leaves the places of others free; one network after the other.
     "top": Queueing("top", "blocks", together=True),
