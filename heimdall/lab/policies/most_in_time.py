@@ -43,13 +43,13 @@ class MostInTime(FreeRanges):
             if not processor:
                 break
             waits_ns, turn_ns = turn_ns - now_ns, turn_ns + self._slower * _ns(job, fastest)
-            if first:
-                end = max(_reached(job, processor, view.gap_end_ns - now_ns), job.next_op + 1)
-            elif _in_pieces(job, processor):
-                end = _reached(job, processor, waits_ns)
-            else:
+            if not _in_pieces(job, processor):
                 in_time = now_ns + _MARGIN * _ns(job, processor) <= job.deadline_ns
-                end = whole(job) if in_time else job.next_op
+                end = whole(job) if first or in_time else job.next_op
+            elif first:
+                end = max(_reached(job, processor, view.gap_end_ns - now_ns), job.next_op + 1)
+            else:
+                end = _reached(job, processor, waits_ns)
             if end > job.next_op:
                 chosen.append(Assignment(job.id, end, processor))
                 idle.remove(processor)

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heimdall.lab.policies.most_in_time import MostInTime
+from heimdall.schedulers.expected import StageCosts
 
 
 def chosen(view, now_ns=0, policy=None):
@@ -44,6 +47,12 @@ def test_until_its_turn_a_job_runs_elsewhere_as_far_as_it_comes(queues):
     jobs = queues.request(1, first, 500), queues.request(2, second, 600)
     view = queues.view(*jobs, idle=("gpu", "cpu"))
     assert chosen(view) == [(1, 1, "gpu"), (2, 2, "cpu")]
+
+
+def test_a_processor_that_runs_whole_networks_only_is_given_no_part_of_one(queues):
+    plan = queues.costs({"gpu": (30, 30)}).plan
+    fast = StageCosts(replace(plan, on=(), op_ns=(30, 30), cpu_ns=20))
+    assert chosen(queues.view(queues.request(1, fast), idle=("cpu",))) == [(1, 2, "cpu")]
 
 
 def test_a_gap_is_as_far_as_a_job_runs_and_frames_make_all_take_longer(queues):

@@ -1,0 +1,158 @@
+"""XRBench live on this machine: ``python -m benchmarks.xrbench_live``, for the page that
+``python -m benchmarks.xrbench --write`` makes.
+
+Each scenario at each load under each system, alone and beside a renderer, in turns. What was
+measured is kept in benchmarks/xrbench-live.json point by point, so an interrupted run goes on, and
+``--again`` measures anew. ``--dry`` tells how long it takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.simulated import cell, table
+from heimdall.lab.bench.runner import compare, machine
+from heimdall.lab.bench.scenario import scenario_names
+from heimdall.lab.scenarios import FOLDERS
+from heimdall.runtime.telemetry.statistics import interval
+from heimdall.system import paths
+
+KEPT = paths.ROOT / "benchmarks" / "xrbench-live.json"
+SCENARIOS = [name for name in scenario_names(draws=False) if name.startswith("xrbench-")]
+SYSTEMS = (
+    "most-in-time",
+    "max-total",
+    "lst",
+    "edf-exits",
+    "response-ratio",
+    "greedy",
+    "multithread",
+    "edf",
+    "multithread-onnxruntime-all",
+)
+LOADS = (0.25, 0.5, 0.75, 1.0)
+RUNS, SECONDS = 5, 10.0
+FRAMES: Mapping[str, Any] = {"fps": 30.0, "size": (640, 480)}
+AROUND_S = {False: 3.0, True: 9.0}  # what a run takes beside: to open it, and to measure it alone
+
+Figures = dict[str, list[float]]
+
+
+def points(arguments: argparse.Namespace) -> Iterator[tuple[str, float, bool]]:
+    """What is to be measured: scenario, load, and whether there is a renderer."""
+    for draws in (False, True):
+        for scenario in arguments.scenarios:
+            for load in arguments.loads:
+                yield scenario, load, draws
+
+
+def at_load(scenario: str, load: float, folder: Path) -> Path:
+    """The scenario's file, with its streams at this load of the machine."""
+    text = next(
+        path.read_text(encoding="utf-8")
+        for each in FOLDERS.values()
+        if (path := each / f"{scenario}.toml").is_file()
+    )
+    path = folder / f"{scenario}.toml"
+    path.write_text(text.replace("drop_late = true", f"drop_late = true\nload = {load}", 1))
+    return path
+
+
+def measured(
+    scenario: str, load: float, draws: bool, systems: Sequence[str], runs: int, seconds: float
+) -> dict[str, Figures]:
+    """By system, the figures of each run."""
+    frames = dict(FRAMES) if draws else {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = at_load(scenario, load, Path(folder))
+        found = compare(str(path), ",".join(systems), runs=runs, seconds=seconds, **frames)
+    for failure in found["failures"]:
+        print(f"  failed: {failure}", flush=True)
+    return {name: _figures(each, draws) for name, each in found["runs"].items()}
+
+
+def _figures(runs: Sequence[Mapping[str, Any]], draws: bool) -> Figures:
+    scores = [run["score"] for run in runs]
+    figures: Figures = {key: [each[key] or 0.0 for each in scores] for key in ("overall", "qoe")}
+    if draws:
+        figures["fps"] = [run["fps"]["mean"] for run in runs]
+        figures["p99"] = [run["frame_interval_ms"]["p99"] for run in runs]
+    return figures
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+
+def tables() -> str:
+    """What was measured, a table for each load, alone and beside a renderer."""
+    if not KEPT.is_file():
+        return "Not measured yet: `python -m benchmarks.xrbench_live`."
+    kept = json.loads(KEPT.read_text(encoding="utf-8"))
+    about = kept["machine"]
+    parts = [f"{about['processor']}, {about['cores']} cores."]
+    for draws, what in ((False, "Alone"), (True, "Beside a renderer")):
+        loads = sorted({float(key.split()[1]) for key in kept["points"]})
+        for load in loads:
+            by_scenario = {
+                name: found
+                for name in SCENARIOS
+                if (found := kept["points"].get(_key(name, load, draws)))
+            }
+            if by_scenario:
+                parts += [f"{what}, at a load of {load:g}:", _table(by_scenario, draws)]
+    return "\n\n".join(parts)
+
+
+def _table(by_scenario: Mapping[str, Mapping[str, Figures]], draws: bool) -> str:
+    rows = []
+    for system in dict.fromkeys(name for found in by_scenario.values() for name in found):
+        cells = [
+            cell(interval(found[system]["overall"])) if system in found else "-"
+            for found in by_scenario.values()
+        ]
+        for figure in ("fps", "p99") if draws else ():
+            seen = (found.get(system, {}).get(figure, []) for found in by_scenario.values())
+            values = [each for runs in seen for each in runs]
+            cells.append(cell(interval(values)) if values else "-")
+        rows.append([f"`{system}`", *cells])
+    names = [name.removeprefix("xrbench-") for name in by_scenario]
+    return table(["score", *names, *(("fps", "interval p99, ms") if draws else ())], rows)
+
+
+def _key(scenario: str, load: float, draws: bool) -> str:
+    return f"{scenario} {load:g} {'drawn' if draws else 'alone'}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=SCENARIOS)
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--loads", nargs="+", type=float, default=LOADS)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--again", action="store_true", help="what is kept is measured anew")
+    parser.add_argument("--dry", action="store_true", help="tell how long it takes")
+    arguments = parser.parse_args()
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {"points": {}}
+    left = [
+        each for each in points(arguments) if arguments.again or _key(*each) not in kept["points"]
+    ]
+    runs = len(arguments.systems) * arguments.runs
+    whole_s = sum(runs * (arguments.seconds + AROUND_S[draws]) for _, _, draws in left)
+    print(f"{len(left)} points of {runs} runs: about {whole_s / 60:.0f} minutes", flush=True)
+    for scenario, load, draws in () if arguments.dry else left:
+        print(_key(scenario, load, draws), flush=True)
+        found = measured(
+            scenario, load, draws, arguments.systems, arguments.runs, arguments.seconds
+        )
+        kept["machine"], kept["points"][_key(scenario, load, draws)] = machine(), found
+        paths.replace_file(KEPT, (json.dumps(kept, indent=0) + "\n").encode())
+
+
+if __name__ == "__main__":
+    main()
