@@ -166,3 +166,46 @@ def test_exits_are_taken_where_the_whole_network_would_be_late(early):
 def test_what_makes_no_sense_is_refused_before_anything_runs(file, systems, options, message):
     with pytest.raises(ConfigError, match=message):
         compare(str(file), systems, **options)
+
+
+FRAMES = """
+title = "Frames"
+seconds = 0.5
+drop_late = true
+[models.first]
+model = "net.onnx"
+event = { process = "periodic", rate_hz = 20, phase = 0 }
+deadline = "period"
+[models.then]
+after = "first"
+model = "net.onnx"
+deadline = "period"
+"""
+
+
+def test_frames_have_a_score_with_a_coordinator_and_without(file):
+    file.write_text(FRAMES, encoding="utf-8")
+    found = compare(
+        str(file),
+        "fcfs,multithread,edf,multithread-onnxruntime",
+        device=NullEngine(),
+        processors=["gpu"],
+    )
+    assert found["failures"] == []
+    for run in found["systems"].values():
+        submitted = {name: each["submitted"] for name, each in run["requests"].items()}
+        assert submitted == {"first": 10, "then": 10}
+        assert run["score"]["models"].keys() == {"first", "then"}
+        assert 0 <= run["score"]["overall"] <= 100
+    assert found["systems"]["multithread"]["processors"] == {}
+
+
+def test_other_scenarios_have_no_score(file):
+    found = compare(
+        str(file),
+        "fcfs",
+        files={"other": file.parent / "net.onnx"},
+        device=NullEngine(),
+        processors=["gpu"],
+    )
+    assert found["systems"]["fcfs"]["score"] is None
