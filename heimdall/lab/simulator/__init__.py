@@ -9,7 +9,7 @@
 - ``cores``          CPU cores with contention noise, and the worker threads on them
 - ``turns``          a GPU without preemption whose driver takes turns between queues
 - ``coordinated``    the runtime's loop in virtual time, around a real Coordinator
-- ``uncoordinated``  the baselines: every DNN in a thread of its own
+- ``uncoordinated``  the baselines: every DNN in a thread of its own; ``undrawn``, every model
 - ``here``           this machine, measured, as a machine to simulate
 - ``recorded``       the machine of a recorded run, and what that run showed
 - ``simulate``       a scenario on a device under a system, to the summary of a run

@@ -39,7 +39,7 @@ from heimdall.lab.simulator.several import SeveralDevice, alone_ns
 from heimdall.lab.simulator.together import policies
 from heimdall.lab.simulator.together.device import TogetherDevice, load_device_for_requests
 from heimdall.lab.simulator.together.watched import Watched
-from heimdall.lab.simulator.uncoordinated import UncoordinatedRequests
+from heimdall.lab.simulator.undrawn import UncoordinatedRequests
 from heimdall.runtime.loop.frame_loop import Observer
 from heimdall.runtime.telemetry.figures import SCHEMA, processor_figures
 from heimdall.runtime.telemetry.jobs import (

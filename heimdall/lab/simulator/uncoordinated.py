@@ -12,12 +12,11 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from heimdall.app import App
 from heimdall.coordinator.bystander import Bystander
 from heimdall.lab.bench.admission import Go, OneAtATime, Rounds
 from heimdall.lab.bench.systems import FIRST, Admission, Precedence, Sharing, System
 from heimdall.lab.simulator.agenda import Agenda
-from heimdall.lab.simulator.clients import Answered, Follow, Requests, SimulatedModel
+from heimdall.lab.simulator.clients import Follow, Requests, SimulatedModel
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.run import RENDER, SimulatedRun
 from heimdall.lab.simulator.turns import Service, TurnTakingGpu
@@ -110,16 +109,6 @@ class UncoordinatedRun(SimulatedRun):
     def warm(self) -> None:
         super().warm()
         self.requests.begin(self.now_ns)
-
-    @property
-    def answered(self) -> list[Answered]:
-        """Requests, in the order of their answers."""
-        return self.requests.answered
-
-    @property
-    def busy_ns(self) -> dict[str, int]:
-        """How long each processor has worked."""
-        return {GPU: self._gpu_total_ns, CPU: self.cores.busy_ns}
 
     def later(self, at_ns: int, event: InferenceRequested | InputReady) -> None:
         """A request comes then."""
@@ -246,33 +235,6 @@ class UncoordinatedRun(SimulatedRun):
                 now_ns = yield ops
                 now_ns = yield now_ns + self.machine.chunk_cost_ns  # the wait for the GPU
         return now_ns
-
-
-class UncoordinatedRequests(UncoordinatedRun):
-    """A baseline that answers requests, where nothing is drawn."""
-
-    def __init__(
-        self,
-        models: Sequence[SimulatedModel],
-        machine: Machine,
-        system: System,
-        seed: int,
-        follow: Follow,
-    ) -> None:
-        super().__init__(
-            (), machine, system, models=models, follow=follow, draws=False, fps=App.fps, seed=seed
-        )
-
-    def run(self, until_ns: int | None = None) -> None:  # type: ignore[override]
-        """Until every request is answered, or until then: what is not has waited in vain."""
-        self.requests.begin(self.now_ns)
-        while self.requests.unanswered and (due_ns := self._agenda.next_ns()) is not None:
-            if until_ns is not None and due_ns > until_ns:
-                break
-            self.now_ns, call = self._agenda.pop()
-            call(self.now_ns)
-        if until_ns is not None:
-            self.requests.end()
 
 
 def _service(sharing: Sharing, machine: Machine, dnns: Sequence[SimulatedDnn]) -> Service:
