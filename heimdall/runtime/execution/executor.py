@@ -178,7 +178,10 @@ class Executor(Ledger):
             workers.give_up_overdue()
 
     def execute(self, actions: Sequence[Action]) -> None:
-        """Dispatch ``actions``; none of them blocks."""
+        """Dispatch ``actions``; none of them blocks. Once it is closed nothing is done: who waited
+        has been told so, and what a request brought is gone."""
+        if self._closing:
+            return
         for action in actions:
             self._handlers[type(action)](action)
 

@@ -290,6 +290,15 @@ def test_waiting_requests_are_answered_when_it_closes(bench):
         bench.requests.submit(99, "chain", {})
 
 
+def test_what_was_asked_just_before_it_closed_is_not_begun(bench):
+    number, future = bench.submit()
+    bench.executor.close()
+    bench.executor.execute([Prepare(7, "chain", 0, number)])  # it came by the inbox meanwhile
+    assert 7 not in bench.executor.runs
+    with pytest.raises(RequestError, match="closed"):
+        future.result(20)
+
+
 def test_a_model_that_is_removed_is_not_asked_any_more(bench):
     _, waiting = bench.submit()
     assert bench.executor.remove(["chain"])
