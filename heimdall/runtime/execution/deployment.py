@@ -81,6 +81,14 @@ class Networks:
             with unit_network.taken() as where:
                 unit_network.try_out(where.state)
 
+    def settle(self) -> None:
+        """Wait for engines that are still trying them: a request would wait for that, and one that
+        waits for a second counts as lost."""
+        for unit_networks in self._unit_networks.values():
+            for unit_network in unit_networks:
+                with unit_network.taken():
+                    pass
+
     def try_out(self, processor: str) -> None:
         """Raise what a processor raises when it runs them."""
         for unit_network in self._unit_networks[processor]:

@@ -50,6 +50,7 @@ class ModelCache:
             self._loaded[key] = serve(
                 graph, self._engines, self._cpu, mode=self._mode, progress=progress
             )
+            self._loaded[key].settle()
         self._users[key] += 1
         return self._loaded[key]
 
