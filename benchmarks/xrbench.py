@@ -24,7 +24,7 @@ from heimdall.lab.simulator.device import load_device
 from heimdall.lab.simulator.seeds import run_seeds
 from heimdall.lab.simulator.serving import RequestExperiment
 from heimdall.lab.simulator.simulate import Experiment, prepare_any
-from heimdall.lab.standins.xrbench import NETWORKS, PREFIX
+from heimdall.lab.standins.xrbench import NETWORKS
 from heimdall.runtime.telemetry.statistics import interval
 from heimdall.system import paths
 
@@ -138,7 +138,7 @@ def networks(runs: Runs) -> str:
     """What stands in for XRBench's networks, and what differs."""
     phone, rows = load_device(runs.device), []
     for name, row in NETWORKS.items():
-        ms = phone.network(PREFIX + name).ms
+        ms = phone.network(f"xrbench:{name}").ms
         theirs, ours = f"{row.layers}", f"{row.ops}"
         gmac = (f"{row.bound_gmac:g}", f"{row.gmac:.3g}")
         size = f"{row.input[0]}x{row.input[1]}"

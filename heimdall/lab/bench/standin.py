@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from heimdall.errors import ConfigError, unknown
-from heimdall.lab.standins import xrbench
+from heimdall.lab.standins import families
 from heimdall.models.base import Pipeline, Prepared
 from heimdall.models.custom import OnnxPipeline
 from heimdall.models.letterbox import planes, shrink
@@ -46,13 +46,14 @@ class Silent(Pipeline):
 
 def is_standin(model: str) -> bool:
     """Whether it is called as such networks are."""
-    return model.startswith((PREFIX, xrbench.PREFIX))
+    return model.startswith(PREFIX) or families.is_built(model)
 
 
 def standin_path(model: str) -> Path:
-    """The file of ``light:NAME`` or ``xrbench:NAME``. Raises ConfigError for one there is not."""
-    if model.startswith(xrbench.PREFIX):
-        return xrbench.built(model)
+    """The file of ``light:NAME`` or, built here, ``FAMILY:NAME``. Raises ConfigError for one that
+    there is not."""
+    if families.is_built(model):
+        return families.built(model)
     name = model.removeprefix(PREFIX)
     path = _FOLDER / f"light_{name}.onnx"
     if not path.is_file():

@@ -27,7 +27,7 @@ from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.devices import FOLDER
 from heimdall.lab.simulator.machine import Machine, SimulatedDnn
 from heimdall.lab.simulator.tables import Table, as_tables, read_toml
-from heimdall.lab.standins import xrbench
+from heimdall.lab.standins import families
 from heimdall.runtime.execution.deployment import plan_of
 from heimdall.vocabulary.plans import StagePlan
 
@@ -229,10 +229,10 @@ class Device(Table):
         return 1000 * math.fsum(gflop for gflop, _ in known) / math.fsum(ms for _, ms in known)
 
     def network(self, reference: str) -> PhoneNetwork:
-        """What this profile says of a network; of one that is built here (``xrbench:NAME``), by
+        """What this profile says of a network; of one that is built here (``FAMILY:NAME``), by
         its multiply-adds: at what the GPU sustains. Raises ConfigError for one it lacks."""
-        if reference.startswith(xrbench.PREFIX):
-            row = xrbench.network(reference)
+        if families.is_built(reference):
+            row = families.network(reference)
             gflop = 2 * row.gmac
             ms = 1000 * gflop / self.gpu_gflops
             return PhoneNetwork(input=row.input, gpu_ops=row.ops, ms=ms, gflop=gflop)

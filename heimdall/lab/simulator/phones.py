@@ -7,7 +7,7 @@ from pathlib import Path
 from heimdall.lab.simulator.device import Device, PhoneNetwork, op_latencies_ns, phone_names
 from heimdall.lab.simulator.several import NetworkTable, ProcessorTable, SeveralDevice
 from heimdall.lab.simulator.tables import read_toml
-from heimdall.lab.standins import xrbench
+from heimdall.lab.standins import families
 from heimdall.vocabulary.enums import ProcessorKind
 from heimdall.vocabulary.processors import CPU, GPU
 
@@ -21,7 +21,7 @@ def is_phone(name_or_path: str) -> bool:
 def as_several(phone: Device) -> SeveralDevice:
     """A phone as scenarios of requests have devices. A core runs one network at a time; that each
     makes the others' work longer is left out."""
-    built = [xrbench.PREFIX + name for name in xrbench.NETWORKS] if phone.tells_speed else []
+    built = families.names() if phone.tells_speed else []
     gpu = ProcessorTable(
         name=phone.gpu.name,
         kind=ProcessorKind.GPU,

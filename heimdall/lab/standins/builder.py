@@ -1,6 +1,6 @@
 """ONNX graphs with made-up weights, written down layer by layer.
 
-Batch normalisation is folded into convolutions, as every runtime does.
+Batch normalisation is folded into convolutions, as every runtime does, where one comes before it.
 """
 
 from __future__ import annotations
@@ -75,6 +75,8 @@ class Builder:
 
     def act(self, x: str, kind: str) -> str:
         """An activation; "" for none."""
+        if kind == "Gelu":  # of a later opset as one operator
+            return self._gelu(x)
         limits = [self.constant(np.float32(each)) for each in (0, 6)] if kind == "Clip" else []
         return self.add(kind, [x, *limits], self.shapes[x]) if kind else x
 
@@ -96,6 +98,12 @@ class Builder:
         """A larger picture."""
         height, width = self.shapes[x][2:]
         return self.resize(x, times * height, times * width)
+
+    def scaled(self, x: str, act: str = "") -> str:
+        """Batch normalisation that stands before a convolution, where it cannot be folded."""
+        ones, zeros = (np.full(self.channels(x), each, np.float32) for each in (1, 0))
+        ends = [self.constant(each) for each in (ones, zeros, zeros, ones)]
+        return self.act(self.add("BatchNormalization", [x, *ends], self.shapes[x]), act)
 
     def join(self, *parts: str) -> str:
         """All channels, one after the other."""
@@ -142,6 +150,24 @@ class Builder:
         y = self.product(x, self.random((self.shapes[x][-1], width), on=x))
         y = self.add("Add", [y, self.random((width,), 0.1)], self.shapes[y])
         return self.act(y, act)
+
+    def _gelu(self, x: str) -> str:
+        """x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel 2016)."""
+        shape = self.shapes[x]
+        half, one, root = (self.constant(np.float32(each)) for each in (0.5, 1, math.sqrt(2)))
+        erf = self.add("Erf", [self.add("Div", [x, root], shape)], shape)
+        more = self.add("Mul", [x, self.add("Add", [erf, one], shape)], shape)
+        return self.add("Mul", [more, half], shape)
+
+    def attention(self, x: str, heads: int) -> str:
+        """Attention of all tokens to all, 1 x L x D (Vaswani et al. 2017, section 3.2)."""
+        _, tokens, width = self.shapes[x]
+        query, key, value = (
+            self.shaped(self.linear(x, width), 1, tokens, heads, width // heads) for _ in range(3)
+        )
+        keys, values = self.turned(key, 0, 2, 3, 1), self.turned(value, 0, 2, 1, 3)
+        found = self.attended(self.turned(query, 0, 2, 1, 3), keys, values)
+        return self.linear(self.shaped(self.turned(found, 0, 2, 1, 3), 1, tokens, width), width)
 
     def normed(self, x: str) -> str:
         """Layer normalisation of the last axis."""

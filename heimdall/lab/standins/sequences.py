@@ -1,4 +1,4 @@
-"""XRBench's networks that look at what comes in time: sound, speech, and actions."""
+"""Networks that look at what comes in time: sound, speech, actions, words."""
 
 from __future__ import annotations
 
@@ -41,16 +41,35 @@ def emformer_24l() -> Builder:
     """Shi et al. 2021: 24 layers of 512 on a segment of speech with what lies around it, 128 tokens
     of 40 ms with 80 bands each 10 ms."""
     net = Builder((1, _TOKENS, 320))
-    x, each = net.linear(INPUT, _WIDTH), _WIDTH // _HEADS
+    x = net.linear(INPUT, _WIDTH)
     for _ in range(_LAYERS):
-        y = net.normed(x)
-        query, key, value = (
-            net.shaped(net.linear(y, _WIDTH), 1, _TOKENS, _HEADS, each) for _ in range(3)
-        )
-        keys, values = net.turned(key, 0, 2, 3, 1), net.turned(value, 0, 2, 1, 3)
-        found = net.attended(net.turned(query, 0, 2, 1, 3), keys, values)
-        found = net.shaped(net.turned(found, 0, 2, 1, 3), 1, _TOKENS, _WIDTH)
-        x = net.plus(x, net.linear(found, _WIDTH))
+        x = net.plus(x, net.attention(net.normed(x), _HEADS))
         x = net.plus(x, net.linear(net.linear(net.normed(x), 4 * _WIDTH, "Relu"), _WIDTH))
     net.outputs.append(net.linear(x, 129))
+    return net
+
+
+def distilbert(tokens: int) -> Builder:
+    """Sanh et al. 2019: 6 layers of 768 with 12 heads. What it is given are words' vectors: to look
+    them up is left out."""
+    net, width = Builder((1, tokens, 768)), 768
+    x = net.normed(INPUT)
+    for _ in range(6):
+        x = net.normed(net.plus(x, net.attention(x, 12)))
+        x = net.normed(net.plus(x, net.linear(net.linear(x, 4 * width, "Gelu"), width)))
+    net.outputs.append(x)
+    return net
+
+
+def whisper_tiny() -> Builder:
+    """The encoder of Whisper tiny (Radford et al. 2023): two convolutions on 30 s of sound, 80
+    bands each 10 ms, then 4 layers of 384 with 6 heads on 1500 positions."""
+    net, width, positions = Builder((1, 80, 1, 3000)), 384, 1500
+    x = net.conv(net.conv(INPUT, width, (1, 3), act="Gelu"), width, (1, 3), 2, act="Gelu")
+    x = net.turned(net.shaped(x, 1, width, positions), 0, 2, 1)
+    x = net.plus(x, net.random((1, positions, width), 0.1))
+    for _ in range(4):
+        x = net.plus(x, net.attention(net.normed(x), 6))
+        x = net.plus(x, net.linear(net.linear(net.normed(x), 4 * width, "Gelu"), width))
+    net.outputs.append(net.normed(x))
     return net

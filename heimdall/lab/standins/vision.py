@@ -66,7 +66,7 @@ def _stages(
         yield x
 
 
-def _resnet(net: Builder, blocks: Sequence[int], bottleneck: bool) -> list[str]:
+def resnet(net: Builder, blocks: Sequence[int], bottleneck: bool) -> list[str]:
     """He et al. 2016, Table 1: what its four stages end with."""
     x, found = net.pool(net.conv(INPUT, 64, 7, 2, act="Relu"), 3, 2, 1), []
     for stage, count in enumerate(blocks):
@@ -88,7 +88,7 @@ def _resnet(net: Builder, blocks: Sequence[int], bottleneck: bool) -> list[str]:
 def rgbd_200() -> Builder:
     """Ma and Karaman 2018: ResNet-18 on a picture with some depths, and four up-projections."""
     net = Builder((1, 4, 224, 320))
-    x = net.conv(_resnet(net, (2, 2, 2, 2), False)[-1], 256, 1, act="Relu")
+    x = net.conv(resnet(net, (2, 2, 2, 2), False)[-1], 256, 1, act="Relu")
     for channels in (128, 64, 32, 16):
         x = net.up(x)
         y = net.conv(net.conv(x, channels, 5, act="Relu"), channels, 3)
@@ -136,7 +136,7 @@ def plane_rcnn() -> Builder:
     proposals, and what sixteen planes are."""
     net = Builder((1, 3, 128, 160))
     x, levels = "", []
-    for end in reversed(_resnet(net, (3, 4, 23, 3), True)):
+    for end in reversed(resnet(net, (3, 4, 23, 3), True)):
         level = net.conv(end, 256, 1)
         x = net.plus(net.up(x), level) if x else level
         levels.append(net.conv(x, 256, 3))
