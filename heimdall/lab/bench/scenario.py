@@ -125,7 +125,9 @@ class Scenario(Table):
         "99th percentile.",
     )
     processors: tuple[str, ...] = Field(
-        default=(GPU,), description="Live: what requests run on, as `--processors` takes them."
+        default=(GPU,),
+        description="What requests run on, as `--processors` takes them; simulated, all that the "
+        "device has unless it is given.",
     )
     load: float | None = Field(
         default=None,

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    PositiveFloat,
+    model_validator,
+)
 
 from heimdall.app import DNN
 from heimdall.errors import unknown
@@ -34,9 +42,10 @@ class Table(BaseModel):
 class EventProcess(Table):
     """When something is asked for."""
 
-    process: Literal["poisson", "periodic", "closed"] = Field(
-        description="At random (`poisson`), at even times (`periodic`), or in a `closed` loop: "
-        "again as soon as all that the last event has led to is answered."
+    process: Literal["poisson", "periodic", "recorded", "closed"] = Field(
+        description="At random (`poisson`), at even times (`periodic`), as it was somewhere "
+        "(`recorded`), or in a `closed` loop: again as soon as all that the last event has led to "
+        "is answered."
     )
     rate_hz: float | None = Field(
         default=None,
@@ -60,6 +69,12 @@ class EventProcess(Table):
         description="Of a periodic one: how much earlier or later than due each comes at most.",
     )
 
+    waits: tuple[NonNegativeFloat, ...] = Field(
+        default=(),
+        description="Of a recorded one: from its beginning to the first event and from each to the "
+        "next, in any unit: stretched to `rate_hz`. It ends with the last.",
+    )
+
     @model_validator(mode="after")
     def _has_a_rate_or_needs_none(self) -> EventProcess:
         if self.process == "closed" and self.rate_hz is not None:
@@ -68,12 +83,14 @@ class EventProcess(Table):
             raise ValueError(f"a {self.process} process needs rate_hz")
         if self.process != "periodic" and (self.phase is not None or self.jitter_ms):
             raise ValueError(f"phase and jitter_ms are of a periodic process, not {self.process}")
+        if (self.process == "recorded") != (sum(self.waits) > 0):
+            raise ValueError("waits are of a recorded process, which needs them: some above 0")
         if self.rate_hz is not None and self.jitter_ms >= 500 / self.rate_hz:
             raise ValueError(f"jitter_ms = {self.jitter_ms} is half a period or more")
         return self
 
     def times_s(self, draw: random.Random) -> Iterator[float]:
-        """When requests come, without end; of a closed loop, none."""
+        """When requests come, without end unless they are recorded; of a closed loop, none."""
         anywhere = self.process == "periodic" and self.phase is None
         at_s = 0.0
         for wait_s in self._waits_s(draw, draw.random() if anywhere else self.phase or 0.0):
@@ -102,6 +119,10 @@ class EventProcess(Table):
         if self.process == "poisson":
             while True:
                 yield draw.expovariate(self.rate_hz)
+        if self.waits:
+            unit_s = len(self.waits) / self.rate_hz / math.fsum(self.waits)
+            yield from (unit_s * each for each in self.waits)
+            return
         yield phase / self.rate_hz
         while True:
             yield 1 / self.rate_hz
@@ -164,8 +185,11 @@ class DnnSettings(Table):
     def _events_make_it_event_driven(self) -> DnnSettings:
         if self.event is not None and self.on_event is False:
             raise ValueError("has an event process, but on_event = false")
-        if self.event is not None and self.event.process == "closed":
-            raise ValueError("event: a closed loop is of requests: give poisson or periodic")
+        if self.event is not None and self.event.process in ("closed", "recorded"):
+            process = {"closed": "a closed loop", "recorded": "a recorded process"}
+            raise ValueError(
+                f"event: {process[self.event.process]} is of requests: give poisson or periodic"
+            )
         return self
 
     def applied_to(self, declared: DNN) -> DNN:

@@ -95,11 +95,14 @@ class RequestExperiment:
 
     @property
     def processors(self) -> tuple[Processor, ...]:
-        """The processors that the system uses."""
-        row = self.system.queueing
+        """The processors that the system uses: of those that the scenario names, if it does."""
+        row, scenario = self.system.queueing, self.scenario
         if row is None:
             return self.device.two()
-        return self.device.list() if row.together else self.device.alone()
+        found = self.device.list() if row.together else self.device.alone()
+        if "processors" not in scenario.model_fields_set:
+            return found
+        return tuple(each for each in found if each.id in scenario.processors)
 
     @cached_property
     def lone_ns(self) -> dict[str, float]:
@@ -137,8 +140,12 @@ class RequestExperiment:
             )
         if row is None or not row.mapped or not numbers:
             return self.system.scheduler or ""
-        times = {name: _times(self.stages[name]) for name in numbers}
-        return Fixed(balanced(times, numbers, {each.id: each.lanes for each in self.processors}))
+        lanes = {each.id: each.lanes for each in self.processors}
+        times = {
+            name: {id: ns for id, ns in _times(self.stages[name]).items() if id in lanes}
+            for name in numbers
+        }
+        return Fixed(balanced(times, numbers, lanes))
 
     @cached_property
     def _searched(self) -> Scheduler:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate, islice
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -84,7 +85,7 @@ def test_a_scenario_without_an_app_declares_its_dnns(load):
         ('app = "shopping"\n[dnns.hand]\npriority = "top"', "unknown priority 'top'"),
         (
             'app = "shopping"\n[dnns.style]\nevent = {process = "gauss", rate_hz = 1}',
-            "event.process: must be 'poisson', 'periodic' or 'closed', not 'gauss'",
+            "event.process: must be 'poisson', 'periodic', 'recorded' or 'closed', not 'gauss'",
         ),
         ('app = "shopping"\n[dnns.detect]\nalone_ms = 9', "any size, not nanodet"),
         ('app = "shopping"\n[dnns.hand]\nalone_ms = 0', "alone_ms: must be above 0"),
@@ -220,6 +221,8 @@ def test_a_loop_is_that_of_whoever_is_before(load_requests):
         ("rate_hz = 2", "rate_hz = inf", r"models\.a\.event\.rate_hz: .*a finite number"),
         (", rate_hz = 2", "", r"models\.a\.event: .*poisson process needs rate_hz"),
         ("poisson", "closed", r"models\.a\.event: .*closed loop has no rate_hz"),
+        ("poisson", "recorded", r"models\.a\.event: .*waits are of a recorded process"),
+        ("rate_hz = 2", "rate_hz = 2, waits = [1]", r"waits are of a recorded process"),
         ("poisson", "sometimes", r"models\.a\.event\.process: .*'poisson'"),
         ("slo_ms = 100", "slo_ms = 0", r"models\.a\.slo_ms: .*above 0"),
         ("slo_ms = 100", "slo_ms = -5", r"models\.a\.slo_ms: .*above 0"),
@@ -339,3 +342,10 @@ def test_a_dnns_periodic_events_may_have_a_phase_and_jitter():
     at_s = list(accumulate(islice(periodic.waits_s(0), 50)))
     late_s = [at - (0.125 + index / 4) for index, at in enumerate(at_s)]
     assert 0.01 < max(map(abs, late_s)) <= 0.02 + 1e-9
+
+
+def test_what_was_recorded_comes_as_it_was_stretched_to_a_rate():
+    event = EventProcess(process="recorded", rate_hz=2, waits=(0, 10, 30))
+    times = list(event.times_s(Random(0)))
+    assert times == pytest.approx([0, 0.375, 1.5])
+    assert len(times) / times[-1] == event.rate_hz
