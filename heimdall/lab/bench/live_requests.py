@@ -38,6 +38,7 @@ from heimdall.runtime.session.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.jobs import Outcome, request_figures, throughput_hz, violations
 from heimdall.schedulers import Scheduler, create
+from heimdall.vocabulary.processors import CPU
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +196,7 @@ _Ran = tuple[Sequence[Outcome], dict[str, Any], float | None]
 def _by_session(asked: Asked, system: System, options: Options, seed: int) -> _Ran:
     """Under a coordinator."""
     how: dict[str, Any] = {"scheduler": policy_of(system), "mode": system.mode}
-    how["offload"] = system.offload
+    how["offload"] = system.offload and CPU in options.get("processors", (CPU,))
     loops = any(map(asked.scenario.loop_of, asked.scenario.models))
     if system.queueing is not None and system.queueing.busy_skips and not loops:
         how["admission"] = "queue(1)"
