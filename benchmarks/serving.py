@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,15 @@ def _forget(client: Any, number: int, region: tuple[Any, str]) -> None:
     shared_memory.destroy_shared_memory_region(region[0])
 
 
-def start(app: str) -> tuple[subprocess.Popen[str], tuple[int, int]]:
-    """The server, once it listens: its gRPC and its REST port."""
-    command = [sys.executable, "-m", "heimdall", "serve", app, "--headless", "--json"]
-    command += ["--model", f"{MODEL}={FILE}", "--http-port", "0", "--grpc-port", "0"]
+def start(
+    app: str, models: Mapping[str, str], *options: str
+) -> tuple[subprocess.Popen[str], tuple[int, int]]:
+    """The server of these files, beside an app unless that is "", once it listens: its gRPC and
+    its REST port."""
+    command = [sys.executable, "-m", "heimdall", "serve", "--json", *options]
+    command += [app, "--headless"] if app else []
+    command += [f"--model={name}={file}" for name, file in models.items()]
+    command += ["--http-port", "0", "--grpc-port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert server.stderr is not None
     for line in server.stderr:
@@ -121,7 +127,7 @@ def main() -> None:
     parser.add_argument("--app", default="surroundings")
     parser.add_argument("--rate", type=float, default=25.0, help="requests a second, in all")
     arguments = parser.parse_args()
-    server, ports = start(arguments.app)
+    server, ports = start(arguments.app, {MODEL: FILE})
     methods = multiprocessing.get_context("spawn")
     out: Any = methods.Queue()
     every_s = CLIENTS / arguments.rate
