@@ -1,5 +1,5 @@
-"""Draws docs/images: of every app a picture with its panel, and a short clip; of every example, and
-of apps that pages of docs/learn write, a small picture.
+"""Draws docs/images: of every app a short clip; of every example, and of apps that pages of
+docs/learn write, a small picture.
 
 python scripts/pictures.py [APP...]    what `make pictures` runs; "examples" and "learn" for those
 
@@ -28,7 +28,7 @@ IMAGES, MEDIA = ROOT / "docs" / "images", ROOT / "assets" / "media"
 LEARN = ROOT / "docs" / "learn"
 PAGE_CODE = re.compile(r"^```python[^\n]*\n(# (\w+\.py)\n.*?)^```", re.DOTALL | re.MULTILINE)
 CLIP_WIDTH, CLIP_FPS, CLIP_S, CLIP_BYTES = 480, 12, 4.0, 400_000
-STILL_QUALITY, SMALL_QUALITY = 86, 75
+QUALITY = 75  # of a still
 FULL_RATE, TRIES = 0.97, 3  # of the frame rate: below, the machine was busy, and we try again
 
 
@@ -68,14 +68,12 @@ class Take:
             return "small"
         if self.learn is not None:
             return self.learn.view
-        return "off" if self.group == "examples" else "panel"
+        return "off"
 
     @property
-    def width(self) -> int | None:
-        """Of a small picture; None: as large as it was drawn."""
-        if self.learn is not None:
-            return self.learn.width
-        return CLIP_WIDTH if self.group == "examples" else None
+    def width(self) -> int:
+        """Of a picture."""
+        return self.learn.width if self.learn is not None else CLIP_WIDTH
 
     @property
     def image(self) -> str:
@@ -83,19 +81,14 @@ class Take:
             return f"learn-{self.learn.name}.webp"
         if self.group == "examples":
             return f"example-{Path(self.app).stem}.webp"
-        return f"{self.app}{'.webp' if self.moving else '.jpg'}"
+        return f"{self.app}.webp"
 
 
 TAKES = (
-    Take("shopping", "room.mp4", "960x720", 8.8, False, ("1:n", "2:n", "3:n", "4:n", "5:n")),
     Take("shopping", "room.mp4", "960x720", 9, True, ("5:n", "6:n", "7:n", "8:n", "8.5:n")),
-    Take("emoji", "multi_face.jpg", "1280x720", 7, False),
     Take("emoji", "single_face.mp4", "1280x720", 8, True, ("1:c",)),
-    Take("workspace", "desk.mp4", "960x720", 8, False),
     Take("workspace", "desk.mp4", "960x720", 8, True),
-    Take("marker", "page.mp4", "960x720", 11.4, False),
     Take("marker", "page.mp4", "960x720", 9.4, True),
-    Take("surroundings", "multi_face.jpg", "1280x720", 7, False),
     Take("surroundings", "single_face.mp4", "1280x720", 8, True),
     Take("examples/boxes.py", "cup.mp4", "640x480", 4, False),
     Take("examples/hands.py", "cup.mp4", "640x480", 4, False),
@@ -173,16 +166,13 @@ def written(app: str, shown: Shown, folder: Path) -> Path:
     return path
 
 
-def still(path: Path, width: int | None = None) -> bytes:
-    """A picture as JPEG; or as WebP, where it is to have another width."""
+def still(path: Path, width: int) -> bytes:
+    """A picture as WebP, so many pixels wide."""
     data = io.BytesIO()
     with Image.open(path) as opened:
         picture = opened.convert("RGB")
-    if width is not None:
-        height = round(picture.height * width / picture.width)
-        picture.resize((width, height)).save(data, "WEBP", quality=SMALL_QUALITY, method=6)
-    else:
-        picture.save(data, "JPEG", quality=STILL_QUALITY, optimize=True)
+    height = round(picture.height * width / picture.width)
+    picture.resize((width, height)).save(data, "WEBP", quality=QUALITY, method=6)
     return data.getvalue()
 
 
