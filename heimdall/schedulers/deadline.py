@@ -8,6 +8,7 @@ from heimdall.schedulers.base import JobView, View
 from heimdall.vocabulary.enums import Priority
 
 HIGH = Priority.HIGH
+_FIRST, _IN_TIME, _LATE = range(3)
 
 
 def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
@@ -16,24 +17,25 @@ def at_risk(view: View, now_ns: int, jobs: Sequence[JobView]) -> JobView | None:
     A job is at risk when it would miss its constraint if it got nothing of this gap. Time left
     is counted in gaps times the frame interval, not in GPU time: 30 ms of work is 67 ms away
     when a frame is 33 ms and its gap 27 ms. Its ops come one after the other, so those that run on
-    the CPU lie in its gaps, too. Among several, the earliest deadline goes first; jobs
-    that can no longer make it come after those that can, unless their priority is high: what
-    a user waits for is still better soon than later. So that a run of tight deadlines does
-    not hold them back for ever, a job late by its whole constraint once more competes by
-    deadline again, and being the oldest it wins.
+    the CPU lie in its gaps, too. Among several those of high priority go first: what a user waits
+    for is better soon than later, even late. Then the earliest deadline; jobs that can no longer
+    make it come after those that can. So that a run of tight deadlines does not hold them back for
+    ever, a job late by its whole constraint once more goes with the first, and being the oldest it
+    wins.
     """
-    chosen, best = None, (True, 0)
+    chosen, best = None, (_LATE, 0)
     next_gap_ns, interval_ns = view.gap_end_ns, view.interval_ns
     for job in jobs:
         deadline_ns = job.deadline_ns
         if next_gap_ns + job.gaps * interval_ns <= deadline_ns:
             continue
-        given_up = (
-            job.priority != HIGH
-            and now_ns <= deadline_ns + job.constraint_ns
-            and earliest_end_ns(job, view, now_ns) > deadline_ns
-        )
-        rank = (given_up, deadline_ns)
+        if job.priority == HIGH or now_ns > deadline_ns + job.constraint_ns:
+            urgency = _FIRST
+        elif earliest_end_ns(job, view, now_ns) <= deadline_ns:
+            urgency = _IN_TIME
+        else:
+            urgency = _LATE
+        rank = (urgency, deadline_ns)
         if chosen is None or rank < best:
             chosen, best = job, rank
     return chosen
