@@ -19,7 +19,8 @@ from typing import Any
 
 from benchmarks import xrbench_live
 from benchmarks.simulated import cell, table
-from heimdall.lab.bench.scenario import load_scenario, scenario_names
+from benchmarks.xrbench_live import SCENARIOS, SYSTEMS
+from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.simulator.device import load_device
 from heimdall.lab.simulator.seeds import run_seeds
 from heimdall.lab.simulator.serving import RequestExperiment
@@ -30,18 +31,6 @@ from heimdall.system import paths
 
 PAGE = paths.ROOT / "docs" / "laboratory" / "xrbench.md"
 TEXT = paths.ROOT / "benchmarks" / "xrbench.md"
-SCENARIOS = [name for name in scenario_names(draws=False) if name.startswith("xrbench-")]
-SYSTEMS = (
-    "most-in-time",
-    "max-total",
-    "lst",
-    "edf-exits",
-    "response-ratio",
-    "greedy",
-    "multithread",
-    "edf",
-    "multithread-onnxruntime-all",
-)
 LOADS = (0.3, 0.5, 0.6, 0.7, 0.8, 1.0, 1.3)
 TABLE_LOAD = 0.7  # what the table with intervals is at
 FRAMES = {"fps": 60.0, "size": (1920, 1080)}

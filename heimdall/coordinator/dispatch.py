@@ -38,11 +38,10 @@ from heimdall.schedulers.base import (
 )
 from heimdall.vocabulary.events import Action, Drop, RunChunk, RunTogether, Yield
 from heimdall.vocabulary.processors import GPU, Processor
-from heimdall.vocabulary.reasons import FIRST_COME, GOES_ON
+from heimdall.vocabulary.reasons import EXPIRED, FIRST_COME, GOES_ON
 
 _MAY_PREEMPT = frozenset({JOB_ARRIVED, FALLBACK_ENDED})
 _made = tuple.__new__  # a View in each decision: half as long as by its constructor
-_EXPIRED = "it had not begun at its deadline"
 _WORTH_NS = 2_000_000  # what a more urgent job must save: cutting has a price too
 
 
@@ -187,7 +186,7 @@ class Dispatcher:
         for job in self._queue if self._places else tuple(self.jobs.in_flight.values()):
             if job.request is None or job.state is not READY:
                 continue  # an app's is on the newest frame there was
-            reason = _EXPIRED if job.expired(now_ns) else ""
+            reason = EXPIRED if job.expired(now_ns) else ""
             if reason or (self._drops and (reason := self._supervised.hopeless(job.seen, now_ns))):
                 self.jobs.drop(job, Drop, reason, now_ns, out)
 

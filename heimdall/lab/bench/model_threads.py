@@ -30,11 +30,11 @@ from heimdall.runtime.opening.setup import RunContext, Setup
 from heimdall.runtime.session.session import as_app
 from heimdall.system.faults import say
 from heimdall.system.interrupts import INTERRUPTS
+from heimdall.vocabulary.reasons import EXPIRED
 
 Outputs = dict[str, np.ndarray]
 LAST_S = 20.0  # for the inference that runs when it all ends
 _BLACK = (640, 360)  # of the picture of a run that draws none
-EXPIRED = "it had not begun at its deadline"
 
 
 @dataclass

@@ -80,6 +80,11 @@ class SimulatedModel:
     arrivals_ns: Iterable[int]
     slo_ns: Callable[[int], int | None] = lambda at_ns: None
 
+    @property
+    def network(self) -> SimulatedDnn:
+        """All that is known of it: tensors that come ready, and go as they are."""
+        return SimulatedDnn(self.plan, ((0,),), 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Answered(Outcome):

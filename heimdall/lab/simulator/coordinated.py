@@ -42,8 +42,7 @@ class CoordinatedRun(FramesAndJobs):
     ) -> None:
         """``models`` are asked for beside the frames; see ``Requests``."""
         SimulatedRun.__init__(self, dnns, machine, **options)
-        # Nothing is known of a model but its network.
-        asked = [SimulatedDnn(each.plan, ((0,),), 0) for each in models]
+        asked = [each.network for each in models]
         self.networks = {each.name: each for each in (*dnns, *asked)}
         plans = [each.plan for each in self.networks.values()]
         cpu = Threads(self.cores, machine.cpu_workers)

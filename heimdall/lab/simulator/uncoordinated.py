@@ -23,8 +23,8 @@ from heimdall.lab.simulator.turns import Service, TurnTakingGpu
 from heimdall.vocabulary.events import Finish, InferenceRequested, InputReady
 from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.reasons import EXPIRED
 
-EXPIRED = "it had not begun at its deadline"
 LOOK_NS = 1_000_000  # how often a thread that has seen the newest frame looks for another
 Wanted = int | Sequence[int] | Callable[[Go], None]
 Thread = Generator[Wanted, int, None]
@@ -73,7 +73,7 @@ class UncoordinatedRun(SimulatedRun):
         super().__init__(dnns, machine, **options)
         assert system.sharing is not None
         self._sharing = sharing = system.sharing
-        asked = [SimulatedDnn(each.plan, ((0,),), 0) for each in models]
+        asked = [each.network for each in models]
         self._agenda: Agenda[Callable[[int], None]] = Agenda()
         self._gpu = TurnTakingGpu(
             self._agenda,
