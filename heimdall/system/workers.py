@@ -84,8 +84,8 @@ class Workers:
         bound_ns = None if bound_s is None else round(bound_s * 1e9)
         self._queue.put(_Work(call, args, bound_ns, failed))
 
-    def ask(self, call: Callable[..., T], *args: Any) -> Future[T]:
-        """``submit``, for what it returns or raises."""
+    def ask(self, call: Callable[..., T], *args: Any, bound_s: float | None = None) -> Future[T]:
+        """``submit``, for what it returns or raises, or the OverdueError."""
         answer: Future[T] = Future()
 
         def work() -> None:
@@ -94,7 +94,7 @@ class Workers:
             except BaseException as error:  # whatever it is, who asked is told
                 answer.set_exception(error)
 
-        self.submit(work)
+        self.submit(work, bound_s=bound_s, failed=answer.set_exception)
         return answer
 
     def give_up_overdue(self) -> int:

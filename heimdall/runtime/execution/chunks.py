@@ -40,7 +40,7 @@ class ChunkRunner:
     thread.
 
     ``cpu``: the CPU's workers, which load networks too. ``nicely`` sets the priority of threads
-    that others go before.
+    that others go before; ``follow(chunk, end_op)`` begins what comes behind one, without asking.
     """
 
     def __init__(
@@ -51,8 +51,9 @@ class ChunkRunner:
         cpu_workers: int,
         nicely: Callable[[], None],
         urgent: bool,
+        follow: Callable[[RunChunk, int], None],
     ) -> None:
-        self._ledger, self._engines = ledger, engines
+        self._ledger, self._engines, self._follow = ledger, engines, follow
         self.prober = Prober(ledger.inbox)
         self._yielding = NO_JOB  # its chunk on the GPU ends as soon as it may
         self._gpu_failures = 0
@@ -138,6 +139,7 @@ class ChunkRunner:
             return  # lost meanwhile: the job has been put back, and may run elsewhere by now
         if action.processor == GPU:
             self._gpu_failures = 0
+        self._follow(action, end_op)
         self._ledger.span(
             action.processor,
             action.dnn,
@@ -158,14 +160,14 @@ class ChunkRunner:
         """Run it, once more where its client would rather wait than lose it."""
         parts, run = partial(self._run_parts, action, losses), self._ledger.runs.get(action.job)
         try:
-            return self._ledger.compute(action, action.processor, parts)
+            return self._ledger.compute(action, run, action.processor, parts)
         except ModelError:
             raise
         except Exception as error:
             if run is None or not run.patient or run.abandoned:
                 raise
             self._ledger.report(action.dnn, f"{action.processor} inference, tried again", error)
-            return self._ledger.compute(action, action.processor, parts)
+            return self._ledger.compute(action, run, action.processor, parts)
 
     def _run_parts(self, action: RunChunk, losses: int, where: Placement) -> int:
         pace = (

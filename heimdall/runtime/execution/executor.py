@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from heimdall.models.luminance import MEASURES
 from heimdall.runtime.execution.chunks import ChunkRunner
 from heimdall.runtime.execution.deployment import Deployment, Networks
+from heimdall.runtime.execution.fallbacks import FallbackRunner
 from heimdall.runtime.execution.frames import Frames, Newest, Renew
 from heimdall.runtime.execution.ledger import Ledger, Message
-from heimdall.runtime.execution.pool import HANGING_S, Pool
+from heimdall.runtime.execution.pool import Pool
 from heimdall.runtime.execution.requests import Requests
 from heimdall.runtime.execution.runs import Client, RegisteredDnn, Result, RunningJob
 from heimdall.system.faults import say
@@ -35,7 +36,6 @@ from heimdall.vocabulary.events import (
     Action,
     DnnMoved,
     Drop,
-    FallbackFinished,
     Finish,
     InputReady,
     Move,
@@ -45,7 +45,7 @@ from heimdall.vocabulary.events import (
     RunTogether,
     Yield,
 )
-from heimdall.vocabulary.processors import CPU, GPU
+from heimdall.vocabulary.processors import CPU
 
 if TYPE_CHECKING:
     from heimdall.engine.base import Engine
@@ -88,17 +88,17 @@ class Executor(Ledger):
         self._urgent = urgent
         nicely = partial(lower_priority, POOL_NICE)
         self._cpu = Workers("cpu", cpu_workers, in_background if urgent else nicely, clock)
-        self._chunks = ChunkRunner(self, engines, self._cpu, cpu_workers, nicely, urgent)
+        self._fallbacks = FallbackRunner(self, partial(self._step_failed, "fallback op"), urgent)
+        follow = self._fallbacks.follow
+        self._chunks = ChunkRunner(self, engines, self._cpu, cpu_workers, nicely, urgent, follow)
         self._pool, self._watch_ns = Pool(2, nicely, clock), 0
-        # Short work that a job waits for at each of its fallback ops: not behind whole pictures.
-        self._fallback = Workers("fallback", 1, second_in_line if urgent else None, clock)
         self.requests = Requests(inbox, self._serve)
         self._handlers: dict[type, Callable[[Any], None]] = {
             Prepare: self._on_prepare,
             RunChunk: self._chunks.run,
             Yield: lambda action: self._chunks.yields(action.job),
             RunTogether: self._chunks.run_together,
-            RunFallback: self._on_run_fallback,
+            RunFallback: self._fallbacks.run,
             Move: self._on_move,
             Finish: self._on_finish,
             Drop: self._on_drop,
@@ -151,7 +151,7 @@ class Executor(Ledger):
     def _workers(self) -> list[Workers]:
         return [
             *self._chunks.workers,
-            self._fallback,
+            self._fallbacks.workers,
             *self._pool.workers,
             self.requests.workers,
         ]
@@ -274,10 +274,6 @@ class Executor(Ledger):
             run.end()
         return run
 
-    def _on_run_fallback(self, action: RunFallback) -> None:
-        failed = partial(self._step_failed, "fallback op", action, self.runs.get(action.job))
-        self._fallback.submit(self._run_fallback, action, bound_s=HANGING_S, failed=failed)
-
     def _on_move(self, action: Move) -> None:
         # To the CPU: behind what it loads and runs now, as the jobs that follow would be.
         if action.processor == CPU or not self.registered[action.dnn].networks.has(
@@ -313,14 +309,6 @@ class Executor(Ledger):
         self.span(Lane.POOL, f"{action.dnn} preprocess", start_ns, stage=action.stage)
         frame = run.frame.sequence if run.frame is not None and action.stage == 0 else None
         self.inbox.put(InputReady(action.job, tasks, difference, frame))
-
-    def _run_fallback(self, action: RunFallback) -> None:
-        start_ns, run = self.clock(), self.runs.get(action.job)
-        end_op, elapsed_ns = self.compute(action, GPU, lambda where: where.run(action.end_op))
-        if run is not None and run.abandoned:
-            return
-        self.span(Lane.POOL, f"{action.dnn} fallback", start_ns, start=action.start_op, end=end_op)
-        self.inbox.put(FallbackFinished(action.job, end_op, elapsed_ns))
 
     def _finish(self, action: Finish, run: RunningJob) -> None:
         start_ns = self.clock()

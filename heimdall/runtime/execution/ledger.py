@@ -32,24 +32,25 @@ class Ledger(SharedFallible):
         self.runs: dict[int, RunningJob] = {}
 
     def compute(
-        self, action: RunChunk | RunFallback, processor: str, run: Callable[[Placement], int]
+        self,
+        action: RunChunk | RunFallback,
+        run: RunningJob | None,
+        processor: str,
+        call: Callable[[Placement], int],
     ) -> tuple[int, int]:
-        """The op before which it stopped, and how long it took, with what it took to get its
-        tensors there; all of it and no time where the job was dropped meanwhile."""
+        """The op of job ``run`` before which it stopped, and how long it took, with what it took to
+        get its tensors there; all of it and no time where the job was dropped meanwhile."""
         began_ns = self.clock()
-        with self.at(action, processor) as where:
+        with _at(run, action, processor) as where:
             if where is None:
                 return action.end_op, 0
             brought_ns = self.clock() - began_ns
-            ran_ns = run(where)
+            ran_ns = call(where)
             return where.unit, brought_ns + ran_ns
 
-    def at(
-        self, action: RunChunk | RunFallback, processor: str
-    ) -> AbstractContextManager[Placement | None]:
+    def at(self, action: RunChunk, processor: str) -> AbstractContextManager[Placement | None]:
         """A job's tensors on a processor; None where it was dropped."""
-        run = self.runs.get(action.job)
-        return contextlib.nullcontext() if run is None else run.at(action, processor)
+        return _at(self.runs.get(action.job), action, processor)
 
     def failed(self, job: int, dnn: str, step: str, error: BaseException) -> None:
         """A job has failed."""
@@ -72,3 +73,9 @@ class Ledger(SharedFallible):
         """Note for the trace what was done, until now where ``end_ns`` is not given."""
         if self._spans:
             self._spans.span(lane, name, start_ns, end_ns or self.clock(), details)
+
+
+def _at(
+    run: RunningJob | None, action: RunChunk | RunFallback, processor: str
+) -> AbstractContextManager[Placement | None]:
+    return contextlib.nullcontext() if run is None else run.at(action, processor)

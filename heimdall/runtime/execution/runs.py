@@ -11,6 +11,7 @@ import contextlib
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -73,6 +74,15 @@ class RegisteredDnn:
         return self._parts[stage]
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """Fallback ops that were begun as soon as the chunk before them had ended; ``result``: what
+    they took, in ns."""
+
+    action: RunFallback
+    result: Future[int]
+
+
 class RunningJob(ABC):
     """One job. ``inputs``: the tensors of each task of its stage; ``outputs``: of those tasks that
     have run. ``failed_on``: processors that were lost when they ran it.
@@ -85,6 +95,7 @@ class RunningJob(ABC):
     patient = False  # whether it is tried again where a processor fails, and waits for another one
     frame: Frame | None = None
     abandoned = False
+    ahead: Ahead | None = None
 
     def __init__(self, registered: RegisteredDnn, requested_ns: int) -> None:
         self.registered, self.requested_ns = registered, requested_ns

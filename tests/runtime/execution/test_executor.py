@@ -101,8 +101,8 @@ class Bench:
     def build(self, gpu, forced=(), op_ns=(1_000, 1_000)):
         networks = [gpu.load(graph, force_fallback=forced) for graph in self.deployment.graphs]
         self.deployment.place(GPU, networks)
-        stage = StagePlan(op_ns, (False,) * len(op_ns), 1, 0, ())
-        self.deployment.complete([stage, stage])
+        marks = [tuple(op.fallback for op in network.ops) for network in networks]
+        self.deployment.complete([StagePlan(op_ns, each, 1, 0, ()) for each in marks])
 
     def do(self, action):
         self.executor.execute([action])
