@@ -132,17 +132,21 @@ def _frames(steps: Sequence[_Step]) -> Iterator[_Span]:
 
 
 def _work(steps: Sequence[_Step]) -> Iterator[_Span]:
-    """A chunk or an op of the pool: the end of the time from asking to hearing is its own."""
+    """A chunk or an op of the pool: the end of the time from asking to hearing is its own. Of a
+    chunk that was held for fallback ops these come last here: how long they took is known, and not
+    when."""
     asked: dict[tuple[str, int], tuple[int, Any]] = {}
     for now_ns, event, actions in steps:
         kind = {ChunkFinished: "chunk", FallbackFinished: "pool"}.get(type(event))
         if kind is not None and (begun := asked.pop((kind, event.job), None)) is not None:
             asked_ns, action = begun
-            began_ns = max(now_ns - event.elapsed_ns, asked_ns)
+            off_ns = getattr(event, "off_ns", None) or 0
+            began_ns = max(now_ns - event.elapsed_ns - off_ns, asked_ns)
             where = getattr(action, "processor", "")
             before = "handed" if kind == "chunk" else "queued"
             yield _Span(asked_ns, began_ns, before, event.job, action.dnn, where)
-            yield _Span(began_ns, now_ns, kind, event.job, action.dnn, where)
+            yield _Span(began_ns, now_ns - off_ns, kind, event.job, action.dnn, where)
+            yield _Span(now_ns - off_ns, now_ns, "pool", event.job, action.dnn, where)
         for action in actions:
             if isinstance(action, RunChunk | RunFallback):
                 key = "chunk" if isinstance(action, RunChunk) else "pool"
@@ -186,9 +190,13 @@ def useful(recording: Recording, skip_s: float) -> dict[str, float]:
         on_gpu = isinstance(event, ChunkFinished) and event.processor == GPU
         if on_gpu and now_ns >= since_ns and event.job in last:
             action = last[event.job]
-            ops = plans[action.dnn].stages[action.stage].op_ns
+            stage, span = (
+                plans[action.dnn].stages[action.stage],
+                slice(event.start_op, event.end_op),
+            )
             took, chunks = took + event.elapsed_ns / 1e6, chunks + 1
-            planned += sum(ops[event.start_op : event.end_op]) / 1e6
+            ops = zip(stage.op_ns[span], stage.fallback[span], strict=True)
+            planned += sum(ns for ns, falls_back in ops if not falls_back) / 1e6
         last |= {each.job: each for each in actions if isinstance(each, RunChunk)}
     return {"chunks": chunks, "took_ms": round(took, 1), "profile_ms": round(planned, 1)}
 

@@ -28,7 +28,7 @@ class Still:
     def preparing(self):
         return ()
 
-    def longest(self, job, processor):
+    def longest(self, job, processor, hold_ns=0):
         return 7
 
     def fitting(self, jobs, processor):

@@ -17,7 +17,7 @@ TYPES: dict[str, type] = {
 # What only some systems use is left out where it says nothing: traces are as they were before.
 _RARE = frozenset(
     {"request", "slo_ns", "replaces", "anew", "frame", "queued", "on", "cut_ns", "remote_ns"}
-    | {"expires", "exits", "state_bytes", "critical", "exit"}
+    | {"expires", "exits", "state_bytes", "critical", "exit", "off_ns"}
 )
 _FIELDS = {cls: tuple(f.name for f in dataclasses.fields(cls)) for cls in TYPES.values()}
 

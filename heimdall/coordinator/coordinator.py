@@ -360,19 +360,22 @@ class Coordinator:
             raise CoordinationError(
                 f"job {job.id} of {job.dnn!r} runs {asked}, but ChunkFinished says {told}"
             )
-        if elapsed_ns < 0:
-            raise CoordinationError(f"a chunk of job {job.id} took {elapsed_ns} ns")
+        off_ns = event.off_ns or 0
+        if min(elapsed_ns, off_ns) < 0:
+            raise CoordinationError(f"a chunk of job {job.id} took {elapsed_ns} and {off_ns} ns")
         job.happened(ChunkFinished)
         self._jobs.running[processor].remove(job)
         job.executed_ns += elapsed_ns
         if not chunk.together:  # else it took as long as all of them
             times = self._timing.learn(job, processor, event.start_op, event.end_op, elapsed_ns)
+            if off_ns:
+                job.stage_costs.learn_fallback(event.start_op, event.end_op, off_ns)
             job.owner.times = times
             if (times > _TOO_SLOW and elapsed_ns > _SHORT_NS) or job.owner.slow_chunks:
                 self._may_be_slow(job.owner)
-            self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns, now_ns)
+            self._jobs.handed_back(processor, chunk.begin_ns, elapsed_ns + off_ns, now_ns)
         if processor == GPU and not self._jobs.running[GPU]:
-            self._gap.chunk_ended(elapsed_ns)
+            self._gap.chunk_ended(elapsed_ns, off_ns)
         self._jobs.progress(job, event.end_op, now_ns, out)
         return CHUNK_ENDED
 

@@ -75,8 +75,8 @@ class _Lookup(NamedTuple):
     def preparing(self) -> Sequence[str]:
         return [job.dnn for job in self.dispatcher.jobs_that_are(PREPARING)]
 
-    def longest(self, job: JobView, processor: str) -> int:
-        return self.dispatcher.timing.longest(job, processor)
+    def longest(self, job: JobView, processor: str, hold_ns: float = 0) -> int:
+        return self.dispatcher.timing.longest(job, processor, hold_ns)
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
         if self.ends is not None and processor == self.dispatcher.timing.renderer:
@@ -370,7 +370,7 @@ class Dispatcher:
             raise self._wrong(chosen, f"up to op {end}: it is at op {start} of {costs.ops}")
         if processor == GPU and costs.fallback[start]:  # of the variant's head: the pool runs it
             return job, variant, start, start, processor, 0
-        end, expected_ns = self.timing.range(costs, processor, start, end)
+        end, expected_ns = self.timing.range(costs, processor, start, end, chosen.holds)
         if expected_ns is None:
             raise self._wrong(chosen, f"whose ops {start}..{end} cannot run on {processor!r}")
         return job, variant, start, end, processor, expected_ns

@@ -97,17 +97,18 @@ class Gap:
         self._chunk_start_ns = now_ns
         self._chunk_gap, self._chunk_gap_end_ns = self.opened, self.end_ns
 
-    def chunk_ended(self, elapsed_ns: int) -> None:
-        """A chunk had the GPU for ``elapsed_ns`` from its start on."""
-        end_ns = self._chunk_start_ns + elapsed_ns
+    def chunk_ended(self, elapsed_ns: int, off_ns: int = 0) -> None:
+        """A chunk had the GPU for ``elapsed_ns`` from its start on, and held it for ``off_ns`` more
+        in which it had nothing for it."""
+        end_ns = self._chunk_start_ns + elapsed_ns + off_ns
         if self._chunk_gap == self.opened:
             gap_end_ns = self.end_ns
         else:
             gap_end_ns = self._chunk_gap_end_ns
             if end_ns > self.start_ns:  # it ran on into the present gap
-                self.busy_ns += min(end_ns, self.end_ns) - self.start_ns
+                self.busy_ns += max(min(end_ns, self.end_ns) - self.start_ns - off_ns, 0)
         if end_ns <= gap_end_ns:
             self.busy_ns += elapsed_ns
         else:
             self.overruns += 1
-            self.busy_ns += max(gap_end_ns - self._chunk_start_ns, 0)
+            self.busy_ns += max(gap_end_ns - self._chunk_start_ns - off_ns, 0)

@@ -31,6 +31,7 @@ class Timing(ABC):
         self.renderer, self.cuts_anywhere = renderer, chunking.cuts_anywhere
         # A chunk goes on when its fallback ops have run.
         self.holds_fallback = chunking.holds_fallback
+        self._holds = chunking.ends_early  # a chunk of a partition ends where that says
         self._early, self._late_ns = chunking.ends_early and not equal, chunking.late_ns
 
     @property
@@ -52,7 +53,7 @@ class Timing(ABC):
         """A decision is about to be made: what follows is said of this moment."""
 
     @abstractmethod
-    def longest(self, job: JobView, processor: str) -> int:
+    def longest(self, job: JobView, processor: str, hold_ns: float = 0) -> int:
         """See ``View.longest``."""
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
@@ -62,10 +63,11 @@ class Timing(ABC):
 
     @abstractmethod
     def range(
-        self, costs: StageCosts, processor: str, start: int, end: int
+        self, costs: StageCosts, processor: str, start: int, end: int, holds: bool = False
     ) -> tuple[int, int | None]:
         """Where a range that was chosen really ends (``start``: it has to wait for another gap),
-        and what it is expected to take; None where it cannot run there."""
+        and what it is expected to take; None where it cannot run there. ``holds``: see
+        ``Assignment``."""
 
     @abstractmethod
     def until_ns(self, processor: str) -> int:
@@ -104,11 +106,14 @@ class Chunks(Timing):
             self._fresh = fresh or (gap.chunks == 0 and left_ns >= usual_ns - self._late_ns)
             self._left_ns = left_ns
 
-    def longest(self, job: JobView, processor: str) -> int:
-        costs = job.costs[job.stage]
+    def longest(self, job: JobView, processor: str, hold_ns: float = 0) -> int:
+        costs, start, left_ns = job.costs[job.stage], job.next_op, self._left_ns
         if processor != GPU:
             return costs.ops
-        return self._chunking.end_op(costs, job.next_op, self._left_ns, self._usual_ns, self._fresh)
+        end = self._chunking.end_op(costs, start, left_ns, self._usual_ns, self._fresh)
+        if hold_ns and end > start and self._holds:
+            return costs.through(start, end, left_ns + self._chunking.margin_ns, hold_ns)
+        return end
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
         if processor != GPU:
@@ -123,11 +128,13 @@ class Chunks(Timing):
         return ends
 
     def range(
-        self, costs: StageCosts, processor: str, start: int, end: int
+        self, costs: StageCosts, processor: str, start: int, end: int, holds: bool = False
     ) -> tuple[int, int | None]:
         if processor != GPU:
             return end, costs.cpu_ns(start, end)
         last = costs.run_end[start]
+        if holds and end > last and self._holds:
+            return end, costs.whole_ns(start, end)
         end = end if end < last else last
         return end, costs.gpu_ns(start, end)
 
@@ -164,14 +171,14 @@ class Ranges(Timing):
         self._usual_ns = self._gap.usual_ns
         self._left_ns, self._fresh = self._gap.room(now_ns)
 
-    def longest(self, job: JobView, processor: str) -> int:
+    def longest(self, job: JobView, processor: str, hold_ns: float = 0) -> int:
         costs, start = job.costs[job.stage], job.next_op
         there = costs.on(processor)
         end = start if there is None else there.supported_to(start)
         return self.range(costs, processor, start, end)[0] if end > start else start
 
     def range(
-        self, costs: StageCosts, processor: str, start: int, end: int
+        self, costs: StageCosts, processor: str, start: int, end: int, holds: bool = False
     ) -> tuple[int, int | None]:
         """Not over the head of an exit, where the processor cuts networks."""
         ranges = costs.on(processor)

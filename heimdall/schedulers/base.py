@@ -96,7 +96,7 @@ class Lookup(Protocol):
     def preparing(self) -> Sequence[str]:
         """See ``View.preparing``."""
 
-    def longest(self, job: JobView, processor: str) -> int:
+    def longest(self, job: JobView, processor: str, hold_ns: float = 0) -> int:
         """See ``View.longest``."""
 
     def fitting(self, jobs: Sequence[JobView], processor: str) -> dict[int, int]:
@@ -152,10 +152,11 @@ class View(NamedTuple):
         """The DNNs of jobs that still wait for an input."""
         return self.lookup.preparing()
 
-    def longest(self, job: JobView, processor: str = GPU) -> int:
+    def longest(self, job: JobView, processor: str = GPU, hold_ns: float = 0) -> int:
         """The op before which the longest range ends that a job may run there now: what fits the
-        room in the gap; ``next_op`` where nothing does."""
-        return self.lookup.longest(job, processor)
+        room in the gap; ``next_op`` where nothing does. ``hold_ns``: for how long it would hold the
+        GPU for fallback ops between two of that (see ``Assignment``)."""
+        return self.lookup.longest(job, processor, hold_ns)
 
     def fitting(self, processor: str = GPU) -> dict[int, int]:
         """``longest`` by the number of each job that is ready, of those of which anything fits."""
@@ -166,6 +167,8 @@ class View(NamedTuple):
 class Assignment:
     """Run ``[next_op, end_op)`` of a job on ``processor``. ``variant``: one of the job's variants
     to go on as, "" for the one it is; ``next_op`` is that one's next from ``passed_op`` on.
+    ``holds``: the job keeps the GPU while fallback ops in the range run on the CPU; else a range
+    ends at the first one, and others run meanwhile.
 
     Several with ``group`` or ``stage`` (or ``ops``) run together, on a processor that has a lane
     for each group: stages one after the other, the groups of a stage at the same time. ``ops``: the
@@ -179,6 +182,7 @@ class Assignment:
     group: int = 0
     stage: int = 0
     ops: tuple[tuple[int, int], ...] = ()
+    holds: bool = False
 
 
 @dataclass(slots=True)

@@ -221,6 +221,19 @@ class StageCosts:
             return end
         return max(bisect_right(sums, limit, start, end) - 1, start)
 
+    def through(self, start: int, end: int, left_ns: int, hold_ns: float) -> int:
+        """Where a chunk that would end before ``end`` ends if it goes on behind fallback ops that
+        take up to ``hold_ns``, and is to fit ``left_ns`` with them."""
+        while end < self.ops and self.fallback[end] and not self.variants:
+            behind = self.run_end[end]
+            rest_ns = left_ns - self.whole_ns(start, behind)
+            further = behind if behind == self.ops else self.longest(behind, rest_ns)
+            too_long = self.fallback_ns(end, behind) > hold_ns or rest_ns < 0
+            if too_long or (further == behind and behind < self.ops):
+                break
+            end = further
+        return end
+
     def learn_gpu(self, start: int, end: int, elapsed_ns: int) -> None:
         """A chunk took ``elapsed_ns`` on the GPU."""
         profiled_ns = self._gpu_sums[end] - self._gpu_sums[start] + self.chunk_cost_ns

@@ -70,13 +70,15 @@ class InputReady:
 
 @dataclass(frozen=True, slots=True)
 class ChunkFinished:
-    """Ops up to ``end_op`` of a job's current task have run; ``elapsed_ns`` on the processor."""
+    """Ops up to ``end_op`` of a job's current task have run; ``elapsed_ns`` on the processor, and
+    ``off_ns`` on the CPU meanwhile, where it was held for fallback ops."""
 
     job: int
     processor: str
     start_op: int
     end_op: int
     elapsed_ns: int
+    off_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,14 +160,21 @@ class World:
             assert len(busy) <= self._capacity[action.processor], "too many chunks at once"
             plan = self._stages[action.dnn][action.stage]
             profiled, end = plan.cpu_ns, self.stop(action) if action.until_ns else action.end_op
+            off = 0
             if action.processor == REMOTE:
                 assert plan.remote_ns is not None
                 profiled = plan.remote_ns
             if action.processor == GPU:
-                profiled = sum(plan.op_ns[action.start_op : end]) + plan.chunk_cost_ns
+                marked = list(zip(plan.op_ns, plan.fallback, strict=True))[action.start_op : end]
+                profiled = plan.chunk_cost_ns + sum(
+                    ns for ns, falls_back in marked if not falls_back
+                )
+                off = sum(ns for ns, falls_back in marked if falls_back)
             elapsed = int(profiled * self.speed(action.dnn, action.processor))
-            done = ChunkFinished(action.job, action.processor, action.start_op, end, elapsed)
-            self.at_ns(self.now_ns + elapsed, done)
+            done = ChunkFinished(
+                action.job, action.processor, action.start_op, end, elapsed, off or None
+            )
+            self.at_ns(self.now_ns + elapsed + off, done)
         elif isinstance(action, RunFallback):
             ops = self._stages[action.dnn][action.stage].op_ns
             elapsed = sum(ops[action.start_op : action.end_op])

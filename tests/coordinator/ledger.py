@@ -290,7 +290,9 @@ class Ledger:
         job, span = self.jobs[action.job], (action.start_op, action.end_op)
         self._check_ops(job, action.task, (span,))
         if action.processor == GPU and not job.network.on:
-            assert not any(job.network.fallback[slice(*span)]), "the GPU lacks an op of a chunk"
+            assert not job.network.fallback[span[0]], "the GPU lacks the first op of a chunk"
+            held = any(job.network.fallback[slice(*span)])
+            assert not held or action.until_ns or self.equal, "the GPU lacks an op of a chunk"
         assert action.processor not in self.together, "beside what needs all lanes"
         assert len(self.on(action.processor)) < self.lanes[action.processor], "a chunk too many"
         job.doing, job.processor, job.early = "running", action.processor, action.until_ns > 0

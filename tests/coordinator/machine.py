@@ -199,7 +199,9 @@ class Machine(RuleBasedStateMachine):
             if job.early and number % 3 == 0:
                 end = start + 1 + number % (end - start)
             elapsed_ns = int(speed * took_ns(job, start, end))
-            self.tell(ChunkFinished(job.id, job.processor, start, end, elapsed_ns))
+            held = job.processor == GPU and any(job.network.fallback[start:end])
+            off_ns = 2 * MS if held else None
+            self.tell(ChunkFinished(job.id, job.processor, start, end, elapsed_ns, off_ns))
 
     @rule(count=st.integers(5, 60), ms=st.sampled_from([0.5, 2, 4]), speed=st.sampled_from([1, 2]))
     def it_goes_on(self, count: int, ms: float, speed: float) -> None:

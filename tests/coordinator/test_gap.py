@@ -47,6 +47,17 @@ def test_a_chunk_that_runs_on_into_the_next_gap_counts_in_both():
     assert (gap.busy_ns, gap.overruns) == (40 + 20, 1)
 
 
+def test_time_in_which_a_chunk_held_the_gpu_for_the_cpu_is_not_counted():
+    gap = gap_of()
+    gap.chunk_started(10)
+    gap.chunk_ended(30, 20)  # until 60
+    gap.chunk_started(60)
+    gap.close(100)
+    gap.open(130, 230, busy=True)
+    gap.chunk_ended(70, 20)  # until 150
+    assert (gap.busy_ns, gap.overruns) == (30 + 20 + 0, 1)
+
+
 def test_a_gap_is_fresh_until_a_chunk_starts_or_a_tenth_has_passed():
     gap = gap_of()
     assert gap.room(10)[1]

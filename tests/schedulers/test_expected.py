@@ -64,6 +64,32 @@ def test_the_longest_chunk_fits_and_one_more_op_would_not(ops, left, cost, data)
         assert costs.gpu_ns(start, end + 1) > left * MS
 
 
+@given(
+    ops=st.lists(st.integers(1, 20), min_size=2, max_size=20),
+    left=st.integers(0, 300),
+    cost=st.integers(0, 3),
+    data=st.data(),
+)
+def test_a_chunk_that_goes_on_behind_fallback_ops_fits_with_them(ops, left, cost, data):
+    off = data.draw(st.sets(st.integers(0, len(ops) - 1)))
+    costs = StageCosts(make_stage(ops, fallback=off, chunk_cost_ms=cost))
+    start = data.draw(st.integers(0, len(ops) - 1))
+    assume(start not in off)
+    end = costs.longest(start, left * MS)
+    assume(end > start)
+    hold = data.draw(st.sampled_from([0, 8, 10**6]))
+    further = costs.through(start, end, left * MS, hold * MS)
+    assert costs.whole_ns(start, further) <= left * MS
+    if further > end:
+        assert end == costs.run_end[start]
+        assert further == len(ops) or further - 1 not in off, "it ends with what it is held for"
+    more = further + 1
+    while more < len(ops) and more - 1 in off:
+        more += 1
+    if further >= costs.run_end[start] and more <= len(ops) and hold > len(ops) * 20:
+        assert costs.whole_ns(start, more) > left * MS
+
+
 def test_expectation_follows_reality():
     costs = StageCosts(make_stage([5, 5]))
     for _ in range(40):

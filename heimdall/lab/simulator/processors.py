@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator.cores import Threads
@@ -14,6 +14,7 @@ from heimdall.lab.simulator.jobs import FramesAndJobs, Jobs
 from heimdall.runtime.execution.yield_points import YieldPoints
 from heimdall.schedulers.expected import StageCosts
 from heimdall.vocabulary.events import ChunkFinished, RunChunk, RunTogether
+from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
 Together = Callable[[RunTogether], int]
@@ -49,6 +50,30 @@ class _Flight:
         return self.start_ns + self.took_ns[self.last]
 
 
+class _Sums:
+    """Of the times of a network's ops: those on the GPU, with the cost of a chunk, and those of
+    fallback ops, for which a chunk may hold it."""
+
+    def __init__(self, stage: StagePlan) -> None:
+        pairs = list(zip(stage.op_ns, stage.fallback, strict=True))
+        self._cost_ns = stage.chunk_cost_ns
+        starts = [a and not b for a, b in pairwise((False, *stage.fallback))]
+        self._starts = list(accumulate(starts, initial=0))  # again, behind fallback ops
+        self._on = list(accumulate((0 if off else ns for ns, off in pairs), initial=0))
+        self._off = list(accumulate((ns if off else 0 for ns, off in pairs), initial=0))
+
+    def gpu_ns(self, start: int, end: int) -> int:
+        waits = 1 + self._starts[end] - self._starts[start + 1]
+        return self._on[end] - self._on[start] + waits * self._cost_ns
+
+    def stops(self, op: int) -> bool:
+        """Whether a run of ops of one kind ends there, which is waited for anyway."""
+        return self._off[op] != self._off[op - 1] or self._off[op] != self._off[op + 1]
+
+    def off_ns(self, start: int, end: int) -> int:
+        return self._off[end] - self._off[start]
+
+
 class Gpu(_Alone):
     """Runs chunks in parts, between frames. ``free_ns``: when it has run what it was given."""
 
@@ -56,12 +81,11 @@ class Gpu(_Alone):
         self._run, self.free_ns = run, 0
         self._flight: _Flight | None = None
         plans = [each.plan for each in run.networks.values()]
-        self._sums = {  # of op times, and the cost of a chunk, by DNN and stage
-            plan.name: [([0, *accumulate(each.op_ns)], each.chunk_cost_ns) for each in plan.stages]
-            for plan in plans
-        }
+        self._sums = {plan.name: [_Sums(each) for each in plan.stages] for plan in plans}
         self._parts = {
-            plan.name: [YieldPoints(each.op_ns, each.chunk_cost_ns) for each in plan.stages]
+            plan.name: [
+                YieldPoints(each.op_ns, each.chunk_cost_ns, each.fallback) for each in plan.stages
+            ]
             for plan in plans
         }
 
@@ -69,22 +93,26 @@ class Gpu(_Alone):
         """As soon as it is free."""
         run, dnn = self._run, self._run.networks[action.dnn]
         start_ns = max(begin_ns, self.free_ns)
-        sums, cost_ns = self._sums[action.dnn][action.stage]
+        sums = self._sums[action.dnn][action.stage]
         delay_ns, slowness = run.one_of(dnn.gpu_delay_ns), run.gpu_noise()
 
         def took_ns(end_op: int) -> int:
-            work_ns = sums[end_op] - sums[action.start_op] + cost_ns
-            return max(1, int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness))
+            work_ns = sums.gpu_ns(action.start_op, end_op)
+            on_ns = max(1, int((int(work_ns * dnn.gpu_slowdown) + delay_ns) * slowness))
+            return on_ns + sums.off_ns(action.start_op, end_op)
 
         now_ns = start_ns
         pace = self._parts[action.dnn][action.stage].pace(action, lambda: now_ns)
+        waits = accumulate((not sums.stops(end) for end in pace.ends[:-1]), initial=0)
         parts_ns = run.machine.part_cost_ns
-        took_each = [took_ns(end) + part * parts_ns for part, end in enumerate(pace.ends)]
+        took_each = [
+            took_ns(end) + wait * parts_ns for wait, end in zip(waits, pace.ends, strict=True)
+        ]
         last = 0
         for part in range(1, len(pace.ends)):
             if part >= 2:
                 now_ns = start_ns + took_each[part - 2]
-                if not pace.go_on(part):
+                if not pace.go_on(part, part - 1):
                     break
             last = part
         self._land(_Flight(action, begin_ns, start_ns, pace.ends, took_each, last))
@@ -110,8 +138,11 @@ class Gpu(_Alone):
         action, end_op = flight.action, flight.ends[last]
         ops = f"{action.start_op}-{end_op}"
         self._run.on_gpu(action.dnn, flight.start_ns, flight.end_ns, ops=ops, reason=action.reason)
-        elapsed_ns = flight.end_ns - flight.handed_ns
-        self._run.tell(ChunkFinished(action.job, GPU, action.start_op, end_op, elapsed_ns))
+        off_ns = self._sums[action.dnn][action.stage].off_ns(action.start_op, end_op)
+        elapsed_ns = flight.end_ns - flight.handed_ns - off_ns
+        self._run.tell(
+            ChunkFinished(action.job, GPU, action.start_op, end_op, elapsed_ns, off_ns or None)
+        )
 
 
 class Cpu(_Alone):

@@ -131,7 +131,7 @@ class ChunkRunner:
         """``losses``: how often the processor had been lost when that was decided."""
         start_ns = self._ledger.clock()
         try:
-            end_op, elapsed_ns = self._tried(action, losses)
+            end_op, elapsed_ns, off_ns = self._tried(action, losses)
         except Exception as error:  # engines raise what their drivers do
             self._not_run(action, error, losses)
             return
@@ -144,7 +144,7 @@ class ChunkRunner:
             action.processor,
             action.dnn,
             start_ns,
-            end_ns=start_ns + elapsed_ns,
+            end_ns=start_ns + elapsed_ns + off_ns,
             ops=f"{action.start_op}-{end_op}",
             planned_end=action.end_op,
             stage=action.stage,
@@ -153,10 +153,12 @@ class ChunkRunner:
             expected_ms=action.expected_ns / 1e6,
         )
         self._ledger.inbox.put(
-            ChunkFinished(action.job, action.processor, action.start_op, end_op, elapsed_ns)
+            ChunkFinished(
+                action.job, action.processor, action.start_op, end_op, elapsed_ns, off_ns or None
+            )
         )
 
-    def _tried(self, action: RunChunk, losses: int) -> tuple[int, int]:
+    def _tried(self, action: RunChunk, losses: int) -> tuple[int, int, int]:
         """Run it, once more where its client would rather wait than lose it."""
         parts, run = partial(self._run_parts, action, losses), self._ledger.runs.get(action.job)
         try:
@@ -169,14 +171,14 @@ class ChunkRunner:
             self._ledger.report(action.dnn, f"{action.processor} inference, tried again", error)
             return self._ledger.compute(action, run, action.processor, parts)
 
-    def _run_parts(self, action: RunChunk, losses: int, where: Placement) -> int:
+    def _run_parts(self, action: RunChunk, losses: int, where: Placement) -> tuple[int, int]:
         pace = (
             self._ledger.registered[action.dnn].parts(action.stage).pace(action, self._ledger.clock)
         )
 
-        def go_on(part: int) -> bool:
+        def go_on(part: int, ended: int) -> bool:
             wanted = losses == self.prober.losses(action.processor)
-            return wanted and self._yielding != action.job and pace.go_on(part)
+            return wanted and self._yielding != action.job and pace.go_on(part, ended)
 
         return where.run_parts(pace.ends, go_on)
 

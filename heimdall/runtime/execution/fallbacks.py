@@ -57,11 +57,12 @@ class FallbackRunner:
 
     def _run(self, action: RunFallback, run: RunningJob | None) -> int:
         start_ns = self._ledger.clock()
-        _, elapsed_ns = self._ledger.compute(action, run, GPU, partial(_up_to, action.end_op))
+        call = partial(_up_to, action.end_op)
+        _, brought_ns, ran_ns = self._ledger.compute(action, run, GPU, call)
         if run is not None and not run.abandoned:
             name = f"{action.dnn} fallback"
             self._ledger.span(Lane.POOL, name, start_ns, start=action.start_op, end=action.end_op)
-        return elapsed_ns
+        return brought_ns + ran_ns
 
     def _over(self, action: RunFallback, run: RunningJob | None, done: Future[int]) -> None:
         error = done.exception()
@@ -71,5 +72,5 @@ class FallbackRunner:
             self._ledger.inbox.put(FallbackFinished(action.job, action.end_op, done.result()))
 
 
-def _up_to(unit: int, where: Placement) -> int:
-    return where.run(unit)
+def _up_to(unit: int, where: Placement) -> tuple[int, int]:
+    return 0, where.run(unit)

@@ -36,17 +36,18 @@ class Ledger(SharedFallible):
         action: RunChunk | RunFallback,
         run: RunningJob | None,
         processor: str,
-        call: Callable[[Placement], int],
-    ) -> tuple[int, int]:
-        """The op of job ``run`` before which it stopped, and how long it took, with what it took to
-        get its tensors there; all of it and no time where the job was dropped meanwhile."""
+        call: Callable[[Placement], tuple[int, int]],
+    ) -> tuple[int, int, int]:
+        """The op of job ``run`` before which it stopped, and how long it took, on the processor
+        (with what it took to get its tensors there) and off it; all of it and no time where the job
+        was dropped meanwhile."""
         began_ns = self.clock()
         with _at(run, action, processor) as where:
             if where is None:
-                return action.end_op, 0
+                return action.end_op, 0, 0
             brought_ns = self.clock() - began_ns
-            ran_ns = call(where)
-            return where.unit, brought_ns + ran_ns
+            on_ns, off_ns = call(where)
+            return where.unit, brought_ns + on_ns, off_ns
 
     def at(self, action: RunChunk, processor: str) -> AbstractContextManager[Placement | None]:
         """A job's tensors on a processor; None where it was dropped."""

@@ -69,7 +69,9 @@ class RegisteredDnn:
         """Where a chunk of a stage may stop. What was built meanwhile has another plan."""
         stages = self.networks.stages
         if stages is not self._stages:
-            self._parts = [YieldPoints(each.op_ns, each.chunk_cost_ns) for each in stages]
+            self._parts = [
+                YieldPoints(each.op_ns, each.chunk_cost_ns, each.fallback) for each in stages
+            ]
             self._stages = stages
         return self._parts[stage]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from heimdall.engine.exits import is_done, may_skip
 from heimdall.engine.network import LoadedNetwork, State
 
 Tensors = Mapping[str, np.ndarray]
+GoOn = Callable[[int, int], bool]  # whether to start a part, now that so many have ended
 
 
 class Whole(Sequence[int]):
@@ -145,16 +147,33 @@ class Placement:
         self.unit = end
         return elapsed_ns
 
-    def run_parts(self, ends: Sequence[int], go_on: Callable[[int], bool]) -> int:
-        """``run`` in parts (see ``LoadedNetwork.run_parts``), or fewer of them, where the engine
-        has all of the ops."""
-        if self.lacks(ends[-1]):
-            return self.run(ends[-1])
-        edges = self.unit_network.edges
+    def run_parts(self, ends: Sequence[int], go_on: GoOn) -> tuple[int, int]:
+        """``run`` in parts (see ``LoadedNetwork.run_parts``), or fewer of them; returns the elapsed
+        ns on the processor, and those on the CPU, in fallback ops between."""
+        network, state, edges = self.network, self.state, self.unit_network.edges
         parts = [edges[end] for end in ends]
-        op, elapsed_ns = self.network.run_parts(self.state, edges[self.unit], parts, go_on)
+        op, on_ns, off_ns = edges[self.unit], 0, 0
+        for fallback, stop in self._runs(op, parts[-1]):
+            first = bisect_right(parts, op)  # the part that begins here, or goes on
+            if first and parts[first - 1] == op and not go_on(first, first):
+                break
+            if fallback:
+                off_ns += network.run_fallback(state, op, stop)
+                op = stop
+                continue
+            own = [end for end in parts[first:] if end < stop] + [stop]
+            op, elapsed_ns = network.run_parts(state, op, own, partial(_later, go_on, first))
+            on_ns += elapsed_ns
+            if op < stop:
+                break
         self.unit = ends[-1] if op == parts[-1] else bisect_left(edges, op)
-        return elapsed_ns
+        return on_ns, off_ns
+
+    def _runs(self, start: int, end: int) -> Iterator[tuple[bool, int]]:
+        """Where the runs of ops of one kind end, and whether they are fallback ops."""
+        for fallback, run in groupby(self.network.ops[start:end], lambda op: op.fallback):
+            start += sum(1 for _ in run)
+            yield fallback, start
 
     def is_before(self, unit: int) -> bool:
         """True if ``unit`` may be run next."""
@@ -166,3 +185,8 @@ class Placement:
         """True if the output is there."""
         op = self.unit_network.edges[self.unit]
         return is_done(self.network.exits, len(self.network.ops), op)
+
+
+def _later(go_on: GoOn, first: int, part: int) -> bool:
+    """Whether to start a part of those from ``first`` on, while the one before it runs."""
+    return go_on(first + part, first + part - 1)

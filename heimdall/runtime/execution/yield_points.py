@@ -22,10 +22,13 @@ _TOLERANCE_NS = 800_000  # beyond the gap, of which its guard takes half: no fra
 
 class YieldPoints:
     """Where a network may stop. ``op_ns``: the profiled times of its ops; ``chunk_cost_ns``: what a
-    wait for the device costs."""
+    wait for the device costs; ``fallback``: ops that it lacks, where a part ends, too."""
 
-    def __init__(self, op_ns: Sequence[int], chunk_cost_ns: int) -> None:
+    def __init__(
+        self, op_ns: Sequence[int], chunk_cost_ns: int, fallback: Sequence[bool] = ()
+    ) -> None:
         self._sums = list(accumulate(op_ns, initial=0))
+        self._stops = [op for op in range(1, len(fallback)) if fallback[op] != fallback[op - 1]]
         self._part_ns = part_ns(chunk_cost_ns)
 
     def pace(self, chunk: RunChunk, clock: Callable[[], int] = time.perf_counter_ns) -> Pace:
@@ -45,11 +48,15 @@ class YieldPoints:
         return chunk.expected_ns <= 2 * self._part_ns and spare_ns >= 0
 
     def _ends(self, start: int, end: int, slowness: float) -> Iterator[int]:
-        """Parts of a third of what is left, within limits."""
+        """Parts of a third of what is left, within limits. Before fallback ops there is a wait
+        anyway, so what is short enough before one is a part."""
         sums, last_ns, longest_ns = self._sums, _LAST_NS / slowness, self._part_ns / slowness
         while start < end:
+            stop = next((op for op in self._stops if start < op < end), end)
             length_ns = min(max((sums[end] - sums[start]) / 3, last_ns), longest_ns)
-            start = bisect_left(sums, sums[start] + length_ns, start + 1, end)
+            if stop < end and sums[stop] - sums[start] <= 2 * longest_ns:
+                length_ns = 2 * longest_ns
+            start = bisect_left(sums, sums[start] + length_ns, start + 1, stop)
             yield start
 
 
@@ -68,7 +75,7 @@ class Pace:
         self._until_ns, self._clock = until_ns, clock
         self._began_ns = clock()
 
-    def go_on(self, part: int) -> bool:
-        """True if ``part`` would end in time too, now that ``part`` - 2 has ended."""
-        slowness = (self._clock() - self._began_ns) / max(self._expected_ns[part - 2], 1)
+    def go_on(self, part: int, ended: int) -> bool:
+        """True if ``part`` would end in time too, now that so many parts have ``ended``."""
+        slowness = (self._clock() - self._began_ns) / max(self._expected_ns[ended - 1], 1)
         return self._began_ns + slowness * self._expected_ns[part] <= self._until_ns

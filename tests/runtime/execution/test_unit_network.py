@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from heimdall.engine.null import NullEngine
+from heimdall.engine.null import NullEngine, NullNetwork
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.runtime.execution.unit_network import UnitNetwork, Whole
 from heimdall.vocabulary.processors import GPU
@@ -54,7 +54,8 @@ def test_a_network_may_be_run_whole_whatever_the_units_elsewhere_are(units):
     where = UnitNetwork(network, Whole(len(network.ops))).take()
     where.write(INPUTS)
     assert not where.is_done
-    assert where.run_parts([units], lambda part: True) > 0
+    on_ns, off_ns = where.run_parts([units], lambda part, ended: True)
+    assert on_ns > 0 == off_ns
     assert where.unit == units
     assert where.is_done
     np.testing.assert_array_equal(network.read(where.state)["y"], [[6, 6, 6]])
@@ -72,11 +73,42 @@ def test_what_is_lost_is_computed_anew_before_a_unit():
     assert not where.is_before(0)
 
 
+@pytest.mark.parametrize("refused", [None, 1, 2, 3, 5])
+def test_parts_go_on_behind_fallback_ops_and_may_end_before_each(monkeypatch, refused):
+    """Of nine ops the third and fourth are the CPU's. Parts but the first are asked for, those that
+    follow others of their run while the one before them runs."""
+    network, asked = unit_network(nodes=9, forced=["relu s1", "relu s2"]), []
+    ends = [1, 2, 4, 5, 6, 7, 9]
+
+    def go_on(part, ended):
+        asked.append((part, ended))
+        return part != refused
+
+    def run_parts(network, state, start, ends, go_on):
+        reached = start
+        for part, end in enumerate(ends):
+            if part >= 2 and not go_on(part):
+                break
+            NullNetwork.run(network, state, reached, end)
+            reached = end
+        return reached, 1
+
+    monkeypatch.setattr(NullNetwork, "run_parts", run_parts)
+    where = network.take()
+    where.write(INPUTS)
+    _, off_ns = where.run_parts(ends, go_on)
+    possible = [(2, 2), (3, 3), (5, 4), (6, 5)]
+    stops = {part: ends[part - 1] for part, _ in possible}
+    assert where.unit == stops.get(refused, 9)
+    assert asked == [each for each in possible if refused not in stops or each[0] <= refused]
+    assert (off_ns > 0) is (where.unit > 2)
+
+
 def test_parts_end_where_the_engine_stops(monkeypatch):
     network = unit_network(edges=(0, 1, 3, 4))
     monkeypatch.setattr(
         network.network, "run_parts", lambda state, start, ends, go_on: (ends[1], 5)
     )
     where = network.take()
-    assert where.run_parts([1, 2, 3], lambda part: False) == 5
+    assert where.run_parts([1, 2, 3], lambda part, ended: False) == (5, 0)
     assert where.unit == 2

@@ -31,7 +31,7 @@ def played(op_ms, running, slowness):
     for part, end in enumerate(pace.ends):
         if part >= 2:
             now_ns = after_ns(pace.ends[part - 2])
-            if not pace.go_on(part):
+            if not pace.go_on(part, part - 1):
                 break
         reached = end
     return reached, after_ns(reached) / MS
@@ -50,6 +50,13 @@ def test_parts_are_shorter_where_a_wait_costs_little():
 def test_parts_are_as_long_by_what_is_expected_now_as_others_by_the_profile():
     pace = YieldPoints([1 * MS] * 5, WAIT_NS).pace(chunk(0, 5, 15, 25), lambda: 0)
     assert pace.ends == [1, 2, 3, 4, 5]
+
+
+def test_a_part_ends_at_fallback_ops():
+    marks = [False] * 4 + [True] * 2 + [False] * 6
+    pace = YieldPoints([1 * MS] * 12, WAIT_NS, marks).pace(chunk(0, 12, 12, 25), lambda: 0)
+    assert {4, 6} <= set(pace.ends)
+    assert pace.ends[-1] == 12
 
 
 def test_a_single_op_is_one_part():
