@@ -19,27 +19,42 @@ Input = Strided | np.ndarray
 class ArrayOp(OpSpec):
     """An op over row-major arrays. One output.
 
-    Inputs and output are contiguous arrays; inputs that are constants of the network are numpy's.
+    The output is a contiguous array, and so are inputs unless ``reads`` says more; those that are
+    constants of the network are numpy's.
     """
+
+    def reads(self, index: int, view: Strided) -> bool:
+        """Whether input ``index`` may lie like this; else it is copied."""
+        return view.is_contiguous
 
     @abstractmethod
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         """The launches. Refs: "i0".. for arrays of the device, "y", and those of ``constants``."""
 
 
+def named(index: int, value: Input) -> str:
+    """What input ``index`` is called by Refs."""
+    return f"c{index}" if isinstance(value, np.ndarray) else f"i{index}"
+
+
+def constants_of(inputs: Sequence[Input], traits: Traits) -> dict[str, np.ndarray]:
+    """The arrays of constants among inputs."""
+    return {
+        named(index, value): np.ascontiguousarray(value, traits.dtype).reshape(-1)
+        for index, value in enumerate(inputs)
+        if isinstance(value, np.ndarray)
+    }
+
+
 def operands(
     inputs: Sequence[Input], traits: Traits
 ) -> tuple[list[list[Arg]], dict[str, np.ndarray]]:
     """``buffer, base`` of every input as kernel arguments, and the arrays of constants."""
-    args, constants = [], {}
+    args: list[list[Arg]] = []
     for index, value in enumerate(inputs):
-        if isinstance(value, np.ndarray):
-            name, offset = f"c{index}", 0
-            constants[name] = np.ascontiguousarray(value, traits.dtype).reshape(-1)
-        else:
-            name, offset = f"i{index}", value.offset
-        args.append([Ref(name), *ints(offset)])
-    return args, constants
+        offset = 0 if isinstance(value, np.ndarray) else value.offset
+        args.append([Ref(named(index, value)), *ints(offset)])
+    return args, constants_of(inputs, traits)
 
 
 def plan_lines(

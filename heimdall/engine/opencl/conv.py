@@ -165,7 +165,7 @@ class _Planner(ConvBuilder):
         x, lanes = self.x, self.traits.block
         half = 0 < self.y.channels % lanes <= lanes // 2
         splits = self._splits(part, part.weights.shape[1], _WIDTHS, half)
-        unroll = _unroll(x.block)
+        unroll = unrolled(x.block)
         for split in splits:
             first, count = split.first * lanes, (split.tile.blocks + split.tile.half) * lanes
             rows = part.weights[first : first + split.groups * count]
@@ -173,7 +173,7 @@ class _Planner(ConvBuilder):
             packed = conv_pack.pack_dense(rows, count, x.block, unroll, last)
             counts = (x.blocks if part.weights.size else 0, x.block // unroll, last)
             kernel: dict[str, Any] = {"out_blocks": split.tile.blocks, "half": split.tile.half}
-            kernel |= {"unroll": unroll, "taps": self._unrolled(part, unroll)}
+            kernel |= {"unroll": unroll, "taps": self._unrolled(part, unroll), "rows_apart": False}
             group = np.int32(packed.size // split.groups)
             args = (self._x_pixel(part), group, *(np.int32(value) for value in counts))
             name = self._store_weights(packed)
@@ -269,7 +269,7 @@ def _gains(part: Pass) -> bool:
     return max(outputs, inputs) <= _PLANAR and part.weights[0, 0].size >= _LARGE_WINDOW
 
 
-def _unroll(x_block: int) -> int:
+def unrolled(x_block: int) -> int:
     """Channels per step of the inner loop; x_block is a multiple of it."""
     if x_block <= 4:
         return x_block

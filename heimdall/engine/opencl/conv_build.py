@@ -76,7 +76,7 @@ class ConvBuilder:
         )
         step = split.tile.width * (self.traits.block if planar else 1)
         tiles = (-(-width // step), -(-height // tile.height) + clears, split.groups)
-        local = _local_size(tiles, self.traits)
+        local = local_size(tiles, self.traits)
         size = tuple(-(-count // side) * side for count, side in zip(tiles, local, strict=True))
         self.launches.append(Launch(kernel, size, local, whole(args)))
 
@@ -179,7 +179,7 @@ def _pixel(x: Layout, part: Pass, traits: Traits) -> int | str:
     return x.block * part.stride[1] if common else "x_pixel"
 
 
-def _local_size(tiles: tuple[int, int, int], traits: Traits) -> tuple[int, int, int]:
+def local_size(tiles: tuple[int, int, int], traits: Traits) -> tuple[int, int, int]:
     """One work-item a group on CPUs; a patch of tiles on GPUs."""
     if traits.kind == "cpu":
         return 1, 1, 1

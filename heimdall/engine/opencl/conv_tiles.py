@@ -47,6 +47,13 @@ _DENSE_16 = {
     Tile(1, 8, 1): 0.8, Tile(1, 4, 1): 0.6, Tile(1, 2, 1): 0.3, Tile(1, 1, 1): 0.15,
     Tile(4, 2, 1): 0.8, Tile(4, 1, 1): 0.5,
 }  # fmt: skip
+# Of products of computed matrices, whose results lie row by row: at depths of 64 and 1500 tiles of
+# three blocks, and those of more than 24 accumulators, take half as long again (one thread).
+_PRODUCT_32 = {
+    Tile(4, 4, 1): 1.00, Tile(4, 6, 1): 0.97, Tile(4, 1, 1): 0.45, Tile(2, 7, 1): 0.95,
+    Tile(2, 4, 1): 0.90, Tile(2, 2, 1): 0.65, Tile(2, 1, 1): 0.35, Tile(1, 8, 1): 0.75,
+    Tile(1, 4, 1): 0.65, Tile(1, 2, 1): 0.35, Tile(1, 1, 1): 0.18,
+}  # fmt: skip
 _DENSE_GPU = {
     Tile(2, 4, 1): 1.0, Tile(1, 4, 1): 0.8, Tile(2, 2, 1): 0.75, Tile(1, 2, 1): 0.55,
     Tile(2, 1, 1): 0.5, Tile(1, 1, 1): 0.3,
@@ -111,8 +118,7 @@ def dense_tiles(
     a second launch does the rest. ``half`` says that the last block is at most half full: a
     tile with a half block may compute it.
     """
-    cpu = _DENSE_32 if traits.registers >= 32 else _DENSE_16
-    table = _DENSE_GPU if traits.kind == "gpu" else cpu
+    table = _dense(traits)
     launch = _SHARED_LAUNCH if traits.kind == "cpu" and traits.compute_units > 1 else _LAUNCH
     fits = [tile for tile in table if tile.width <= width and tile.height <= height]
 
@@ -143,6 +149,19 @@ def dense_tiles(
             splits = tuple(part for part in parts if part)
             choices.append((cost + more + launch * (len(splits) - 1), splits))
     return min(choices)[1]
+
+
+def product_tile(blocks: int, rows: int, batch: int, depth: int, traits: Traits) -> Tile:
+    """The tile (blocks of columns, rows) for ``batch`` products whose second matrices are computed:
+    the columns are filled up to whole tiles, so that one launch does all."""
+    table = _PRODUCT_32 if traits.registers >= 32 and traits.kind == "cpu" else _dense(traits)
+
+    def cost(tile: Tile) -> float:
+        groups = batch * -(-blocks // tile.blocks)
+        return _cost(tile, groups, rows, 1, depth, table[tile], traits)
+
+    fits = (tile for tile in table if tile.width <= rows and tile.height == 1 and not tile.half)
+    return min(fits, key=cost)
 
 
 def few_tile(outputs: int, width: int, traits: Traits) -> Tile:
@@ -193,6 +212,11 @@ def depthwise_tile(taps: int, stride: int, width: int, height: int, traits: Trai
 
     wide, high = min((s for s in table if s[0] <= width and s[1] <= height), key=cost)
     return Tile(1, wide, high)
+
+
+def _dense(traits: Traits) -> dict[Tile, float]:
+    cpu = _DENSE_32 if traits.registers >= 32 else _DENSE_16
+    return _DENSE_GPU if traits.kind == "gpu" else cpu
 
 
 def _cost(

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from heimdall.engine.opencl.expression import Expression, Operand, Step
 from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.neighbours import Neighbours
+from heimdall.engine.opencl.operators.products import MatMul
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.ops_picture import Moments
 from heimdall.engine.opencl.ops_reduce import Reduce
@@ -80,6 +81,7 @@ def fuse_gates(module: Module) -> None:
     if not any(_step(op, "round") for op in module.ops):
         Neighbours(module).join_pairs(_merged_scales)
         Neighbours(module).join_pairs(_without_scale)
+        Neighbours(module).join_pairs(_scaled_product)
     module.drop_unused()
 
 
@@ -143,6 +145,15 @@ def _without_scale(around: Neighbours, before: Lowered, op: Lowered) -> Lowered 
     if factor is None or abs(factor - 1.0) >= 1e-6 or not isinstance(before.spec, Elementwise):
         return None
     return replace(before, outputs=op.outputs, nodes=before.nodes + op.nodes)
+
+
+def _scaled_product(around: Neighbours, before: Lowered, op: Lowered) -> Lowered | None:
+    """A product that is scaled, as that of queries and keys, is stored once."""
+    factor, product = _factor(op), before.spec
+    if factor is None or not isinstance(product, MatMul):
+        return None
+    spec, nodes = replace(product, scale=product.scale * factor), before.nodes + op.nodes
+    return replace(op, spec=spec, inputs=before.inputs, nodes=nodes)
 
 
 def _factor(op: Lowered) -> float | None:

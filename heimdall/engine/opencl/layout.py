@@ -15,6 +15,7 @@ from math import prod
 import cv2
 import numpy as np
 
+_VECTORS = 4, 8, 16  # blocks that kernels load as a whole; what else is side by side, one by one
 Halo = tuple[int, int, int, int]  # top, left, bottom, right
 
 
@@ -28,7 +29,7 @@ class Layout:
 
     ``offset`` floats of the buffer lie before this tensor: a channel slice on a block boundary
     is a view with the same rows and planes (a free Concat or Split). It is a multiple of
-    ``block``, which keeps vector loads aligned.
+    ``block`` where that is a vector, which keeps loads aligned.
     """
 
     channels: int
@@ -41,13 +42,13 @@ class Layout:
     def __post_init__(self) -> None:
         if min(self.channels, self.height, self.width, self.block) < 1 or min(self.halo) < 0:
             raise ValueError(f"a layout needs positive sizes and a non-negative halo: {self}")
-        if self.offset < 0 or self.offset % self.block:
+        if self.offset < 0 or (self.block in _VECTORS and self.offset % self.block):
             raise ValueError(f"offset must be a multiple of the block width: {self}")
 
     @classmethod
-    def matrix(cls, rows: int, columns: int) -> Layout:
+    def matrix(cls, rows: int, columns: int, offset: int = 0) -> Layout:
         """A row-major matrix: one picture row of ``rows`` pixels with ``columns`` channels."""
-        return cls(columns, 1, rows, block=columns)
+        return cls(columns, 1, rows, block=columns, offset=offset)
 
     @property
     def blocks(self) -> int:

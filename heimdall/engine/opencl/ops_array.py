@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp
-from heimdall.engine.opencl.grid import Grid, ints, pointer, source
+from heimdall.engine.opencl.grid import Grid, ints, source
 from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, only
 from heimdall.engine.opencl.launch import Plan, Ref, Traits, begin
 from heimdall.engine.opencl.layout import Layout
@@ -44,8 +44,12 @@ def plan_pack(
 ) -> Plan:
     """Array of shape (1, C, H, W) to picture, or back; ``refs`` are what the two are called."""
     grid = Grid.over(picture.width, picture.height, picture.blocks, traits)
-    ref = Ref(refs[0])
-    base = begin(ref, array.offset, traits.dtype.itemsize)
-    args = [ref, base, *ints(*array.strides[1:], picture.channels)]
-    kernel = source("pack", traits, picture.block, unpack=unpack)
-    return Plan((grid.launch(kernel, [*args, *pointer(refs[1], picture), *grid.args]),))
+    size = traits.dtype.itemsize
+    (first, base), (second, origin) = (
+        (Ref(name), begin(Ref(name), at, size))
+        for name, at in zip(refs, (array.offset, picture.origin), strict=True)
+    )
+    args = [first, base, *ints(*array.strides[1:], picture.channels)]
+    args += [second, origin, *ints(picture.plane, picture.row), *grid.args]
+    kernel = source("pack", traits, 1, lanes=picture.block, unpack=unpack)
+    return Plan((grid.launch(kernel, args),))

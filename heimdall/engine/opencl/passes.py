@@ -7,6 +7,7 @@ from operator import is_
 
 from heimdall.engine.opencl.copy_outputs import copy_outputs
 from heimdall.engine.opencl.exits import order_exits
+from heimdall.engine.opencl.fuse_attention import fuse_attention
 from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
 from heimdall.engine.opencl.fuse_neighbours import group_elementwise, merge_fallbacks
@@ -39,6 +40,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("simplify-reshapes", _anywhere(simplify_reshapes)),
     ("fuse-moments", _anywhere(fuse_moments)),
     ("fuse-gates", _anywhere(fuse_gates)),
+    ("fuse-attention", _anywhere(fuse_attention)),
     ("fuse-convolutions", _anywhere(fuse_convolutions)),
     ("fuse-shuffles", _anywhere(fuse_shuffles)),
     ("fuse-zero-pads", _anywhere(fuse_zero_pads)),

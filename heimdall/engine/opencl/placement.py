@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial, singledispatchmethod
+from functools import singledispatchmethod
 
 from heimdall.engine.opencl.activation import NONE
 from heimdall.engine.opencl.array_op import ArrayOp
@@ -140,16 +140,15 @@ class Placer(Tensors):
         self._emit(conv, (x, *residual), y)
 
     def _place_matrix(self, op: Lowered) -> None:
-        """Matrix layouts start at offset 0 of a buffer of their own."""
+        """A view that begins anywhere is copied: short rows are read as vectors."""
         x = self.array(op.inputs[0], contiguous=True)
-        if not x.storage.dedicated or x.view.offset:
-            copy = Storage(f"{op.output}/rows", None, x.view.size, 1, dedicated=True)
+        if x.view.offset % self.traits.block:
+            copy = Storage(f"{op.output}/rows", None, x.view.size, 1)
             self.storages.append(copy)
             made = Array(copy, Strided.contiguous(x.view.shape))
             self._emit(COPY, (x,), made)
             x = made
-        y = self._new_array(op.output, self._shape(op.output), dedicated=True)
-        self._emit(op.spec, (x,), y)
+        self._emit(op.spec, (x,), self._new_array(op.output, self._shape(op.output)))
 
     def _read(self, op: Lowered, form: Callable[[str], Value]) -> Iterator[Value]:
         """The inputs of an op: constants as they are, tensors in that form."""
@@ -284,8 +283,11 @@ class Placer(Tensors):
 
     @_place.register
     def _place_array(self, spec: ArrayOp, op: Lowered) -> None:
-        inputs = tuple(self._read(op, partial(self.array, contiguous=True)))
-        self._emit(spec, inputs, self._new_array(op.output, self._shape(op.output)))
+        inputs: list[Value] = []
+        for index, value in enumerate(self._read(op, self.array)):
+            copied = isinstance(value, Array) and not spec.reads(index, value.view)
+            inputs.append(self.array(op.inputs[index], contiguous=True) if copied else value)
+        self._emit(spec, tuple(inputs), self._new_array(op.output, self._shape(op.output)))
 
     @_place.register
     def _place_fallback(self, spec: Fallback, op: Lowered) -> None:

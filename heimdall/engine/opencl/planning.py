@@ -67,5 +67,8 @@ def conv_layer(step: Step, half: bool) -> Layer:
     placed: list[Any] = [each.layout for each in (*step.outputs, *step.stored.values())]
     y, x, residual = [*placed, None][:3]
     if conv.matrix:
-        y, x = (Layout.matrix(each.size // each.shape[-1], each.shape[-1]) for each in (y, x))
+        y, x = (
+            Layout.matrix(each.size // each.shape[-1], each.shape[-1], each.offset)
+            for each in (y, x)
+        )
     return Layer(conv.spec, x, y, conv.weights, conv.bias, residual, step.clears, half)

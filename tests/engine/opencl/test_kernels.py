@@ -79,7 +79,6 @@ CASES = {
     "linear": ([node("Resize", "a r s", mode="linear")],
                {"r": floats(0), "s": np.array([1, 1, 2, 3], np.float32)}, PICTURE),
     "lrn": ([node("LRN", "a", size=5, alpha=0.1)], {}, PICTURE),
-    "matmul": ([node("Transpose", "a", "t", perm=[0, 2, 1]), node("MatMul", "a t")], {}, (2, 5, 4)),
     "moments": ([node("InstanceNormalization", "a s b")], {"s": floats(4), "b": floats(4)},
                 (1, 4, 80, 8)),
     "move_channels": ([node("Exp", "a", "b"), node("Concat", "a b a", "c", axis=1),

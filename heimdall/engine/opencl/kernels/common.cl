@@ -22,6 +22,33 @@ typedef float{{ block }} V;
 {% endif %}
 {% endmacro %}
 
+{# LOAD and STORE: a vector of an array, whose lines may begin anywhere. #}
+{% macro unaligned() %}
+{% if block == 1 %}
+#define LOAD(p) WIDE(*(p))
+#define STORE(p, v) (*(p) = NARROW(v))
+{% else %}
+#define LOAD(p) WIDE(vload{{ block }}(0, p))
+#define STORE(p, v) vstore{{ block }}(NARROW(v), 0, p)
+{% endif %}
+{% endmacro %}
+
+{# The number of each lane. #}
+{% macro lanes() %}(V)({{ range(block) | join(".0f, ") }}.0f){% endmacro %}
+
+{# A function that joins the lanes of a vector to one number; `join` does two, a and b. #}
+{% macro folded(name, join) %}
+#define JOIN_{{ name }}(a, b) ({{ join }})
+static float {{ name }}(V v) {
+{% set whole = namespace(name="v") %}
+{% for half in (8, 4, 2, 1) if half < block %}
+    const float{{ half if half > 1 else "" }} v{{ half }} = JOIN_{{ name }}({{ whole.name }}.lo, {{ whole.name }}.hi);
+{% set whole.name = "v%d" | format(half) %}
+{% endfor %}
+    return {{ whole.name }};
+}
+{% endmacro %}
+
 {% macro group() %}
 {% if device == "cpu" %}
 __attribute__((reqd_work_group_size(1, 1, 1)))

@@ -28,6 +28,10 @@ typedef float{{ block }} V;
 {{ memory.types() }}{{ functions.unit() }}{{ activation }}
 {% if scatter %}
 static void scatter(__global S *to, V v, int lanes, int step) {
+    if (step == 1 && lanes >= {{ block }}) {
+        vstore{{ block }}(NARROW(v), 0, to);
+        return;
+    }
     float part[{{ block }}];
     vstore{{ block }}(v, 0, part);
     for (int i = 0; i < lanes && i < {{ block }}; i++) to[i * step] = part[i];
@@ -95,20 +99,21 @@ __attribute__((reqd_work_group_size(1, 1, 1)))
     int taps_y, int taps_x, int tap_row, int tap_col,
 {% endmacro %}
 
-{# The last tile is shifted back into the picture and recomputes a few pixels: no masks. #}
-{% macro place(blocks_per_item, step=tile_w) %}
-    const int g = get_global_id(2);
+{# The last tile is shifted back into the picture and recomputes a few pixels: no masks.
+    `axes`: of work-items, which go along a row, along rows, and along blocks of outputs. #}
+{% macro place(blocks_per_item, step=tile_w, axes=(0, 1, 2)) %}
+    const int g = get_global_id({{ axes[2] }});
 {% if device == "gpu" %}
-    if ((int)get_global_id(0) * {{ step }} >= width || (int)get_global_id(1) * {{ tile_h }} >= height) return;
+    if ((int)get_global_id({{ axes[0] }}) * {{ step }} >= width || (int)get_global_id({{ axes[1] }}) * {{ tile_h }} >= height) return;
 {% endif %}
-    const int x0 = min((int)get_global_id(0) * {{ step }}, width - {{ step }});
-    const int y0 = min((int)get_global_id(1) * {{ tile_h }}, height - {{ tile_h }});
+    const int x0 = min((int)get_global_id({{ axes[0] }}) * {{ step }}, width - {{ step }});
+    const int y0 = min((int)get_global_id({{ axes[1] }}) * {{ tile_h }}, height - {{ tile_h }});
     const int ob = first_block + g * {{ blocks_per_item }};  // first output block of this item
 {% if clears %}
-    if ((int)get_global_id(1) * {{ tile_h }} >= height) {
+    if ((int)get_global_id({{ axes[1] }}) * {{ tile_h }} >= height) {
         for (int j = 0; j < {{ blocks_per_item }}; j++)
             clear_halo(y + y_base + (ob + j) * y_plane, y_row, y_pixel, width, height, top, left, bottom, right,
-                       (int)get_global_id(0), (width + {{ step - 1 }}) / {{ step }});
+                       (int)get_global_id({{ axes[0] }}), (width + {{ step - 1 }}) / {{ step }});
         return;
     }
 {% endif %}

@@ -10,6 +10,9 @@
     With `half`, one more block of at most half its lanes follows, in vectors of half the width: a
     core computes two of them in the time of a whole one, or takes no longer.
 
+    With `rows_apart` every row of the picture has weights of its own, as matrices of a batch have,
+    and work-items that follow each other write side by side: the result is the largest matrix.
+
     Template variables beside conv_common.cl: out_blocks, unroll, pixel (floats between the
     inputs of neighbouring output pixels, or "x_pixel" when not known at build time), taps (rows
     and columns of the window where they are to be unrolled, and a block of channels is one step). #}
@@ -70,11 +73,14 @@ typedef float{{ block // 2 }} H;
 {{ common.fetch() }}{{ common.preamble() }}
 __kernel void conv_dense(
 {{ common.arguments() }}    int x_pixel, int w_group,  // w_group: packed weights of one work-item
+{% if rows_apart %}
+    int w_base, int w_row,
+{% endif %}
     int blocks, int steps, int last_steps)  // input blocks; unrolled steps in each and in the last
 {
-{{ common.place(vectors) }}
+{{ common.place(vectors, axes=(1, 2, 0) if rows_apart else (0, 1, 2)) }}
     __global const S *tile = x + x_base + y0 * x_row + x0 * {{ pixel }};
-    __global const SV *w = (__global const SV *)(weights + (size_t)g * w_group);
+    __global const SV *w = (__global const SV *)(weights + (size_t)g * w_group{{ " + w_base + (size_t)y0 * w_row" if rows_apart }});
     __global const V *b = (__global const V *)bias + ob;
 {{ common.begin_tile(out_blocks) }}
 {% if half %}

@@ -38,8 +38,7 @@ __kernel void elementwise_picture(
 {% endfor %}
             {{ code }}
 {% if mask %}
-            const V lane = (V)({% for n in range(block) %}{{ n }}{{ ", " if not loop.last }}{% endfor %});
-            if (b == blocks - 1) {{ result }} = lane < (V)(lanes) ? {{ result }} : (V)(0.0f);
+            if (b == blocks - 1) {{ result }} = {{ common.lanes() }} < (V)(lanes) ? {{ result }} : (V)(0.0f);
 {% endif %}
             PUT(y + y_base + b * y_plane + py * y_row + px * {{ block }}, {{ result }});
         }

@@ -1,5 +1,5 @@
-{# Between arrays and channel blocks. Variable: unpack (True: picture to array).
-    The array's strides are given along channels, rows and columns. #}
+{# Between arrays and channel blocks. Variables: unpack (True: picture to array), lanes of
+    a block (any number, as packed weights have them; vectors are not used: block is 1). The array's strides are given along channels, rows and columns. #}
 {% import "common.cl" as common with context %}
 {{ common.vector() }}
 
@@ -10,18 +10,18 @@ __kernel void pack(
     __global {{ "const " if unpack else "" }}S *restrict picture, int p_base, int p_plane, int p_row,
     {{ common.grid() }}) {
 {{ common.place() }}
-    const int lanes = min({{ block }}, channels - b * {{ block }});
+    const int count = min({{ lanes }}, channels - b * {{ lanes }});
     for (int py = y0; py < y1; py++) {
         for (int px = x0; px < x1; px++) {
             __global {{ "" if unpack else "const " }}S *a =
-                array + base + b * {{ block }} * step_c + py * step_y + px * step_x;
+                array + base + b * {{ lanes }} * step_c + py * step_y + px * step_x;
             __global {{ "const " if unpack else "" }}S *p =
-                picture + p_base + b * p_plane + py * p_row + px * {{ block }};
+                picture + p_base + b * p_plane + py * p_row + px * {{ lanes }};
 {% if unpack %}
-            for (int lane = 0; lane < lanes; lane++) a[lane * step_c] = p[lane];
+            for (int lane = 0; lane < count; lane++) a[lane * step_c] = p[lane];
 {% else %}
-            for (int lane = 0; lane < {{ block }}; lane++)
-                p[lane] = lane < lanes ? a[lane * step_c] : (S)0.0f;
+            for (int lane = 0; lane < {{ lanes }}; lane++)
+                p[lane] = lane < count ? a[lane * step_c] : (S)0.0f;
 {% endif %}
         }
     }

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.engine.opencl.array_op import ArrayOp, Input, plan_lines
-from heimdall.engine.opencl.launch import Plan, Traits
+from heimdall.engine.opencl.array_op import ArrayOp, Input, operands, plan_lines
+from heimdall.engine.opencl.grid import chunked, ints, line_launch, source
+from heimdall.engine.opencl.launch import Arg as Argument
+from heimdall.engine.opencl.launch import Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
@@ -22,7 +24,38 @@ class Softmax(ArrayOp):
     log: bool = False
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
-        return plan_lines("softmax", inputs[0], self.axis, y, traits, log=self.log)
+        (first,), constants = operands(inputs, traits)
+        to = [Ref("y"), *ints(y.offset)]
+        launch = softmax_launch(first, to, inputs[0].shape, self.axis, traits, log=self.log)
+        return Plan((launch,), constants)
+
+
+def softmax_launch(
+    x: list[Argument],
+    y: list[Argument],
+    shape: Sequence[int],
+    axis: int,
+    traits: Traits,
+    log: bool = False,
+) -> Launch:
+    """Softmax of an array of that shape; x and y, which may be the same, are ``buffer, base``.
+
+    On a CPU by vectors: a scalar exp takes 4 ns of a core, one of 16 lanes 0.35 ns.
+    """
+    count, inner = shape[axis], math.prod(shape[axis + 1 :])
+    block, row = _lanes(count, inner, traits), inner == 1
+    lines = math.prod(shape) // count // (1 if row else block)
+    chunk, items = chunked(lines, count * (1 if row else block), traits)
+    kernel = source("softmax", traits, block, row=row, log=log)
+    return line_launch(kernel, items, [*x, *y, *ints(count, inner, lines, chunk)], traits)
+
+
+def _lanes(count: int, inner: int, traits: Traits) -> int:
+    """How many numbers a vector holds: of a line of ``count``, or of lines side by side."""
+    if traits.kind == "gpu":
+        return 1
+    sizes = (1 << power for power in range(traits.block.bit_length()))
+    return max(size for size in sizes if (size <= count if inner == 1 else inner % size == 0))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Matrix products: with constant weights they are 1x1 convolutions, else a kernel of their own."""
+"""Matrix products, which are 1x1 convolutions: of constant weights, or of computed ones."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.engine.opencl.array_op import ArrayOp, Input, operands
+from heimdall.engine.opencl.array_op import ArrayOp, Input, constants_of
+from heimdall.engine.opencl.conv_product import Matrices, Products, batched, readable
 from heimdall.engine.opencl.conv_spec import ConvSpec
-from heimdall.engine.opencl.grid import ints, line_launch, source
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.lowered import Conv, Lowered, Reshape
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
@@ -20,15 +20,22 @@ from heimdall.engine.opencl.strided import Strided
 
 @dataclass(frozen=True)
 class MatMul(ArrayOp):
-    """(.., rows, depth) x (.., depth, columns), with the same axes in front."""
+    """(.., rows, depth) x (.., depth, columns), with the same axes in front, times ``scale``."""
+
+    scale: float = 1.0
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
-        (first, second), constants = operands(inputs, traits)
-        rows, depth = inputs[0].shape[-2:]
-        lines = math.prod(inputs[0].shape) // depth
-        args = [*first, *second, Ref("y")]
-        args += ints(y.offset, rows, depth, inputs[1].shape[-1], lines)
-        return Plan((line_launch(source("matmul", traits, 1), lines, args, traits),), constants)
+        a, b = (Matrices.of(index, value) for index, value in enumerate(inputs))
+        made = batched(y)
+        assert made is not None
+        build = Products(traits)
+        build.multiply(a, build.pack(b, a.view.shape[1]), Matrices("y", made), self.scale)
+        plan = build.plan
+        plan.constants.update(constants_of(inputs, traits))
+        return plan
+
+    def reads(self, index: int, view: Strided) -> bool:
+        return readable(index, view)
 
     def operations(self, inputs: Sequence[tuple[int, ...]], y: tuple[int, ...]) -> int:
         return 2 * math.prod(y) * inputs[0][-1]
@@ -81,7 +88,7 @@ def product(chain: Chain, a: str, b: str) -> str:
     if inner != depth:
         raise ValueError(f"a product of {chain.shape(a)} and {chain.shape(b)}")
     front = np.broadcast_shapes(chain.shape(a)[:-2], chain.shape(b)[:-2])
-    if math.prod(chain.shape(b)[:-2]) == 1:  # one matrix for all: the axes in front are rows
+    if math.prod(chain.shape(b)[:-2]) == 1 < math.prod(front):  # one for all: these axes are rows
         a = chain.reshape(a, (-1, depth))
         b = chain.reshape(b, (depth, columns))
         made = chain.add(MatMul(), (chain.shape(a)[0], columns), a, b)
