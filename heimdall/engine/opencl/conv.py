@@ -194,7 +194,8 @@ class _Planner(ConvBuilder):
         if forced := self._forced(width, height, widths):
             return (Split(forced, 0, self.blocks // forced.blocks),)
         depth = max(1, inputs * part.taps[0] * part.taps[1])
-        return dense_tiles(self.blocks, width, height, depth, self.traits, widths, half)
+        rows = self.y.block not in (1, self.traits.block)
+        return dense_tiles(self.blocks, width, height, depth, self.traits, widths, half, rows)
 
     def _add_grouped(self, part: Pass) -> None:
         x, lanes, groups = self.x, self.traits.block, self.spec.groups

@@ -2,7 +2,8 @@
 
 ``{0}``, ``{1}``, ``{2}`` are the arguments and ``V`` the vector type. A truth value is 0 or 1.
 Comparisons instead of fmin and fmax: PoCL splits those into 128-bit pieces, and a NaN passes
-through as it does in onnxruntime. ``UNIT(V, g)`` is g between 0 and 1: kernels/functions.cl.
+through as it does in onnxruntime. ``UNIT(V, g)`` is g between 0 and 1, ``ERF(x)`` the error
+function: kernels/functions.cl.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ FUNCTIONS: dict[str, Function] = {
     "softplus": _of(_SOFTPLUS, "Softplus", finite=False),
     "softsign": _of("{0} / ((V)(1.0f) + fabs({0}))", "Softsign"),
     "mish": _of(f"{{0}} * tanh({_SOFTPLUS})", "Mish"),
-    "gelu": _of("(V)(0.5f) * {0} * ((V)(1.0f) + erf({0} * (V)(0.70710678118f)))"),
+    "gelu": _of("(V)(0.5f) * {0} * ((V)(1.0f) + ERF({0} * (V)(0.70710678118f)))"),
     "gelu_tanh": _of(f"(V)(0.5f) * {{0}} * ((V)(1.0f) + {_GELU_TANH})"),
     "thresholded_relu": _of(
         "({0} > {1} ? {0} : (V)(0.0f))", "ThresholdedRelu", alpha=1.0
@@ -98,7 +99,7 @@ FUNCTIONS: dict[str, Function] = {
     "reciprocal": _of("(V)(1.0f) / {0}", "Reciprocal", finite=False),
     "exp": _of("exp({0})", "Exp", finite=False),
     "log": _of("log({0})", "Log", finite=False),
-    "erf": _of("erf({0})", "Erf"),
+    "erf": _of("ERF({0})", "Erf"),
     "sin": _of("sin({0})", "Sin"),
     "cos": _of("cos({0})", "Cos"),
     "tan": _of("tan({0})", "Tan", finite=False),

@@ -151,3 +151,27 @@ def test_shares_that_are_read_elsewhere_are_made(agrees, build):
     shapes = dict.fromkeys("abc", (1, 9, 2, 9))
     network = agrees(nodes, shapes, {"s": np.float32(0.3)})
     assert not any(isinstance(op.spec, Attend) for op in network._module.ops)
+
+
+NORMS = [
+    ((2, 9, 384), -1),
+    ((5, 17), -1),
+    ((7, 5), 1),
+    ((3, 4, 33), 1),
+    ((4, 1), -1),
+    ((130, 50), -1),
+]
+
+
+@pytest.mark.parametrize("shifted", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), NORMS)
+def test_layer_normalisation(agrees, shape, axis, shifted):
+    random = np.random.default_rng(2)
+    ends = random.standard_normal((2, *shape[axis:])).astype(np.float32)
+    nodes = [node("LayerNormalization", "a s t" if shifted else "a s", axis=axis)]
+    agrees(nodes, {"a": shape}, {"s": ends[0]} | ({"t": ends[1]} if shifted else {}), spread=3.0)
+
+
+def test_the_variance_of_a_row_with_a_large_mean(agrees):
+    nodes = [node("Add", "a m", "b"), node("LayerNormalization", "b s", axis=-1)]
+    agrees(nodes, {"a": (6, 37)}, {"m": np.float32(100), "s": np.ones(37, np.float32)})

@@ -83,6 +83,8 @@ CASES = {
                 (1, 4, 80, 8)),
     "move_channels": ([node("Exp", "a", "b"), node("Concat", "a b a", "c", axis=1),
                        node("Conv", "c k", pads=ONE)], {"k": floats(6, 60, 3, 3)}, PICTURE),
+    "normalise": ([node("LayerNormalization", "a s t")], {"s": floats(37), "t": floats(37)},
+                  (2, 5, 37)),
     "pack": ([node("Transpose", "a", "t", perm=[0, 2, 1, 3]), node("Conv", "t k")],
              {"k": floats(18, 6, 3, 3)}, PICTURE),
     "pool": ([node("MaxPool", "a", kernel_shape=[3, 3], strides=[2, 2], pads=ONE)], {}, PICTURE),

@@ -45,6 +45,11 @@ def test_unary(check, build, op):
     check(build([node(op, "x")], {"x": (1, 19, 5, 7)}))
 
 
+def test_the_error_function_near_zero_and_far_from_it(check, build):
+    check(build([node("Erf", "x")], {"x": (3, 700)}), low=-6.0, high=6.0)
+    check(build([node("Erf", "x")], {"x": (3, 70)}), low=-1e-4, high=1e-4)
+
+
 @pytest.mark.parametrize("op", ["Sqrt", "Log", "Reciprocal"])
 def test_unary_of_positive_numbers_keeps_padding_lanes_finite(check, build, op):
     kernel = np.random.default_rng(0).standard_normal((8, 19, 1, 1)).astype(np.float32)

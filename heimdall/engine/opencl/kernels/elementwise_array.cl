@@ -5,7 +5,8 @@
 {% import "functions.cl" as functions %}
 {% import "storage.cl" as memory with context %}
 typedef float V;
-{{ memory.types() }}{{ functions.unit() }}
+{{ memory.types() }}{{ functions.unit() }}{% if "ERF" in code %}{{ functions.error_function() }}{% endif %}
+
 {% set last = axes - 1 %}
 
 {{ common.group() }}

@@ -5,7 +5,8 @@
 {% import "common.cl" as common with context %}
 {% import "functions.cl" as functions %}
 {{ common.vector() }}
-{{ functions.unit() }}
+{{ functions.unit() }}{% if "ERF" in code %}{{ functions.error_function() }}{% endif %}
+
 
 {{ common.group() }}
 __kernel void elementwise_picture(

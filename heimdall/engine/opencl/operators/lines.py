@@ -10,12 +10,15 @@ import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp, Input, operands, plan_lines
 from heimdall.engine.opencl.grid import chunked, ints, line_launch, source
+from heimdall.engine.opencl.kernel_op import Shapes
 from heimdall.engine.opencl.launch import Arg as Argument
 from heimdall.engine.opencl.launch import Launch, Plan, Ref, Traits
 from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
 from heimdall.engine.opencl.strided import Strided
+
+_GROUP = 64  # work-items of a GPU that do a row together, as kernels/normalise.cl has it
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,30 @@ def softmax_launch(
     chunk, items = chunked(lines, count * (1 if row else block), traits)
     kernel = source("softmax", traits, block, row=row, log=log)
     return line_launch(kernel, items, [*x, *y, *ints(count, inner, lines, chunk)], traits)
+
+
+@dataclass(frozen=True)
+class Normalise(ArrayOp):
+    """Layer normalisation (Ba et al. 2016) of the axes from ``axis`` on. Inputs: x, a scale and,
+    optionally, a shift of these axes."""
+
+    axis: int
+    epsilon: float
+
+    def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+        args, constants = operands(inputs, traits)
+        count = math.prod(inputs[0].shape[self.axis :])
+        lines = math.prod(inputs[0].shape) // count
+        chunk, items = chunked(lines, count, traits)
+        items *= _GROUP if traits.kind == "gpu" else 1
+        kernel = source("normalise", traits, _lanes(count, 1, traits), shifted=len(inputs) > 2)
+        whole = [arg for each in args for arg in each]
+        whole += [Ref("y"), *ints(y.offset, count, lines, chunk), np.float32(self.epsilon)]
+        return Plan((line_launch(kernel, items, whole, traits),), constants)
+
+    def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
+        x, *rest = inputs
+        return list(outputs) == [x] and all(each == x[self.axis :] for each in rest)
 
 
 def _lanes(count: int, inner: int, traits: Traits) -> int:

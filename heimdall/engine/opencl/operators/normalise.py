@@ -9,6 +9,7 @@ import numpy as np
 from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
+from heimdall.engine.opencl.operators.lines import Normalise
 from heimdall.engine.opencl.operators.resize import Resample
 from heimdall.engine.opencl.ops_picture import Lrn, Moments
 
@@ -50,6 +51,10 @@ def _layer_norm(context: Context) -> list[Lowered]:
     x, rank, chain = context.node.inputs[0], len(context.x), Chain(context)
     axes = range(context.attribute("axis", -1) % rank, rank)
     epsilon = context.attribute("epsilon", 1e-5)
+    ends = [name for name in context.node.inputs[1:] if name]
+    plain = all(context.shape(name) == context.x[axes.start :] for name in ends)
+    if plain and len(context.outputs) == 1:
+        return [context.op(Normalise(axes.start, epsilon), x, *ends)]
     y, mean, inverse = _normalised(chain, x, axes, epsilon)
     y = chain("mul", y, context.node.inputs[1])
     if context.has(2):
