@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heimdall.engine.opencl.conv_tiles import dense_tiles, depthwise_tile, few_tile
+from heimdall.engine.opencl.conv_tiles import dense_tiles, depthwise_tile, few_tile, product_tile
 from heimdall.engine.opencl.launch import Traits
 
 TRAITS = [Traits("cpu"), Traits("cpu", 8, 2, 16), Traits("gpu", 4, 32)]
@@ -17,10 +17,13 @@ sides = st.integers(1, 60)
     st.sampled_from(TRAITS),
     st.sampled_from([(1,), (1, 3), (1, 2, 3, 4)]),
     st.booleans(),
+    st.booleans(),
 )
-def test_splits_cover_every_output_block_once(blocks, width, height, depth, traits, widths, half):
+def test_splits_cover_every_output_block_once(
+    blocks, width, height, depth, traits, widths, half, rows
+):
     covered: list[int] = []
-    splits = dense_tiles(blocks, width, height, depth, traits, widths, half)
+    splits = dense_tiles(blocks, width, height, depth, traits, widths, half, rows)
     assert 1 <= len(splits) <= 2
     for split in splits:
         assert split.tile.width <= width
@@ -29,6 +32,21 @@ def test_splits_cover_every_output_block_once(blocks, width, height, depth, trai
         count = (split.tile.blocks + split.tile.half) * split.groups
         covered += range(split.first, split.first + count)
     assert covered == list(range(blocks))
+
+
+@given(
+    st.integers(1, 100),
+    st.integers(1, 2000),
+    sides,
+    st.integers(1, 5000),
+    st.sampled_from(TRAITS),
+)
+def test_a_tile_of_products_stays_within_a_matrix(blocks, rows, batch, depth, traits):
+    tile = product_tile(blocks, rows, batch, depth, traits)
+    assert tile.blocks >= 1
+    assert tile.width <= rows
+    assert tile.height == 1
+    assert not tile.half
 
 
 @given(sides, sides, st.integers(0, 7), st.integers(1, 3), st.sampled_from(TRAITS))

@@ -67,6 +67,12 @@ def test_impossible_layouts_are_refused(bad):
         Layout(**{"channels": 3, "height": 2, "width": 2} | bad)
 
 
+def test_a_matrix_may_begin_anywhere_unless_its_rows_are_vectors():
+    assert Layout.matrix(3, 10, offset=7).origin == 7
+    with pytest.raises(ValueError, match="offset"):
+        Layout.matrix(3, 16, offset=7)
+
+
 def test_pack_refuses_another_shape():
     with pytest.raises(ValueError, match="does not fit"):
         Layout(3, 2, 2).pack(np.zeros((3, 2, 3), np.float32))
