@@ -18,8 +18,6 @@ from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
 from heimdall.engine.opencl.strided import Strided
 
-_GROUP = 64  # work-items of a GPU that do a row together, as kernels/normalise.cl has it
-
 
 @dataclass(frozen=True)
 class Softmax(ArrayOp):
@@ -66,7 +64,6 @@ class Normalise(ArrayOp):
         count = math.prod(inputs[0].shape[self.axis :])
         lines = math.prod(inputs[0].shape) // count
         chunk, items = chunked(lines, count, traits)
-        items *= _GROUP if traits.kind == "gpu" else 1
         kernel = source("normalise", traits, _lanes(count, 1, traits), shifted=len(inputs) > 2)
         whole = [arg for each in args for arg in each]
         whole += [Ref("y"), *ints(y.offset, count, lines, chunk), np.float32(self.epsilon)]
