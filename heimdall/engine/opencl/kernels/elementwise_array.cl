@@ -5,8 +5,7 @@
 {% import "functions.cl" as functions %}
 {% import "storage.cl" as memory with context %}
 typedef float V;
-{{ memory.types() }}{{ functions.unit() }}{% if "ERF" in code %}{{ functions.error_function() }}{% endif %}
-
+{{ memory.types() }}{{ functions.unit() }}{{ functions.error_function() if "ERF" in code }}
 {% set last = axes - 1 %}
 
 {{ common.group() }}

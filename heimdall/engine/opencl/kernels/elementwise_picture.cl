@@ -5,8 +5,7 @@
 {% import "common.cl" as common with context %}
 {% import "functions.cl" as functions %}
 {{ common.vector() }}
-{{ functions.unit() }}{% if "ERF" in code %}{{ functions.error_function() }}{% endif %}
-
+{{ functions.unit() }}{{ functions.error_function() if "ERF" in code }}
 
 {{ common.group() }}
 __kernel void elementwise_picture(
