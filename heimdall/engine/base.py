@@ -53,6 +53,7 @@ class Engine(ABC):
     ends_early: bool = False  # ``Network.run_parts`` asks before each part, and stops when told
     times_ops: bool = False  # ``Network.op_times`` tells
     saves_later: bool = False  # binaries are made by ``save_kernels`` alone
+    units: int = 0  # cores that compute, of one that the CPU plays, as its driver counts them
     lanes: int = 1  # how many command queues it uses at once in ``run_together``
     driver_priority: DriverPriority = NOT_ASKED  # of its queues, among all that use the device
 
@@ -119,6 +120,12 @@ class Engine(ABC):
 
     def save_kernels(self) -> None:  # noqa: B027  (optional)
         """Keep on disk what was left for later."""
+
+    @property
+    def choices(self) -> Mapping[str, Mapping[str, Any]]:
+        """What was chosen by measurement on this machine when this engine was opened, as JSON can
+        hold it: with the same ``choices`` and ``units`` another process makes the same ops."""
+        return {}
 
     @property
     def complete(self) -> bool:

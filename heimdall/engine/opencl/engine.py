@@ -37,7 +37,7 @@ from heimdall.engine.opencl.probe import abilities_of, choose, choose_soon
 from heimdall.engine.opencl.program import Programs
 from heimdall.engine.opencl.transfer import Transfer
 from heimdall.engine.opencl.tuner import ROUNDS, tune
-from heimdall.engine.opencl.tuning import Tuning, family
+from heimdall.engine.opencl.tuning import Choices, Tuning, family
 from heimdall.engine.opencl.version import version
 from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import ConfigError, DeviceError
@@ -59,6 +59,7 @@ class OpenCLEngine(Engine):
     known (``probe``); with ``soon`` only what needs no compiler, and ``completed`` tries the rest.
     ``save_last``: where binaries take a compiler, they are made by ``save_kernels``. ``lanes``: how
     many queues ``run_together`` uses; by default 4, on a CPU as many as it has cores, if fewer.
+    ``choices``: those of another engine, instead of what is kept on disk.
     ``low``: the driver, where it can, serves others before these queues.
     Raises DeviceError when there is no such device, or it cannot be used.
     """
@@ -82,7 +83,9 @@ class OpenCLEngine(Engine):
         save_last: bool = False,
         lanes: int | None = None,
         low: bool = True,
+        choices: Choices | None = None,
     ) -> None:
+        self._given_choices = choices
         self._complete, self._keeps, self._saves_last = True, keep_kernels, save_last
         if abilities is not None:
             self.device, self.abilities = select(device), abilities
@@ -115,9 +118,15 @@ class OpenCLEngine(Engine):
             later=self.saves_later,
         )
         table = family(traits, hardware=self.hardware)
-        self.tuning = Tuning(label(self.device), driver(self.device), traits, table)
+        self.units = 0 if self.hardware else traits.compute_units
+        place = label(self.device), driver(self.device)
+        self.tuning = Tuning(*place, traits, table, self._given_choices)
         self._compiled: WeakValueDictionary[tuple[str, tuple[str, ...]], Compiled]
         self._compiled = WeakValueDictionary()
+
+    @property
+    def choices(self) -> Choices:
+        return self.tuning.own
 
     @property
     def complete(self) -> bool:

@@ -21,7 +21,7 @@ from heimdall.system import findings, paths
 
 SCHEMA = 2
 Tuned = Mapping[str, Any]  # what ``plan_conv`` takes as ``tuned``
-Choices = dict[str, Tuned]  # by the signature of a layer; empty: what the tables say
+Choices = Mapping[str, Tuned]  # by the signature of a layer; empty: what the tables say
 _FAMILIES = {(16, 32): "avx512", (8, 16): "avx2", (4, 32): "neon"}  # of CPUs, by block, registers
 
 
@@ -42,15 +42,27 @@ def _units(traits: Traits) -> str:
 
 class Tuning:
     """The choices for one device and driver, by the signature of a layer; ``family`` names the
-    table that goes before them, if there is one."""
+    table that goes before them, if there is one. ``own``: this machine's, instead of the file's."""
 
-    def __init__(self, device: str, driver: str, traits: Traits, family: str = "") -> None:
+    def __init__(
+        self,
+        device: str,
+        driver: str,
+        traits: Traits,
+        family: str = "",
+        own: Choices | None = None,
+    ) -> None:
         key = device, driver, traits.kind, str(traits.block), _units(traits)
         digest = hashlib.sha256("\0".join(key).encode()).hexdigest()[:12]
         self.path = paths.cache_dir() / "tuning" / f"{paths.slug(device)}-{digest}.json"
-        self._own: Choices = _read(self.path)
-        self._new: Choices = {}  # of this process
+        self._own = dict(_read(self.path) if own is None else own)
+        self._new: dict[str, Tuned] = {}  # of this process
         self._shipped: Choices = read_family(family) if family else {}
+
+    @property
+    def own(self) -> Choices:
+        """Those of this machine."""
+        return self._own
 
     def lookup(self, layer: Layer) -> Tuned | None:
         """The variant that was fastest, or None where the tables' choice is to be used."""
@@ -70,7 +82,7 @@ class Tuning:
     def save(self) -> None:
         """Best effort: what cannot be saved is measured again another time. What another process
         has saved meanwhile stays."""
-        choices = _read(self.path) | self._new
+        choices = {**_read(self.path), **self._new}
         self._own |= choices
         content = {"schema": SCHEMA, "choices": dict(sorted(choices.items()))}
         findings.write(self.path, content, "tune again")
@@ -83,7 +95,7 @@ class Tuning:
     def version(self) -> str:
         """Changes with every choice, as the speed of networks does; empty without any."""
         choices = {
-            name: dict(tuned) for name, tuned in (self._shipped | self._own).items() if tuned
+            name: dict(tuned) for name, tuned in {**self._shipped, **self._own}.items() if tuned
         }
         if not choices:
             return ""

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import cv2  # noqa: F401  (its threads, and numpy's, must not become the software GPU's)
 
@@ -184,7 +185,7 @@ def _kind_of(engine: Engine) -> str:
     return ProcessorKind.CPU if engine.processor == CPU else ProcessorKind.GPU
 
 
-def open_gpu(device: str | None = None, **how: bool) -> Engine:
+def open_gpu(device: str | None = None, **how: Any) -> Engine:
     """The GPU's engine alone: OpenCL's, or what was asked for by name, a provider of onnxruntime or
     an engine of another package (``name``, or ``name:device``). Without any OpenCL, onnxruntime on
     the CPU takes the GPU's role too. ``how``: options of OpenCL's."""

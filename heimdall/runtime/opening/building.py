@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,13 +53,15 @@ KEEP = "keep"  # instead of a network: make binaries of all that were built
 @dataclass(frozen=True)
 class BuildTarget:
     """Where children work: the device as the app asked for it, which must turn out to be ``label``
-    again. ``mode``: what profiles are kept under; ``gpu_cores``: of a software GPU."""
+    again. ``mode``: what profiles are kept under. ``units`` and ``choices``: of the app's engine. A
+    child that found them out itself would make other ops where the app's OpenCL was opened with
+    other cores, or tuning has saved a choice since."""
 
     device: str | None
     label: str
     mode: str
-    cores: tuple[int, ...]
-    gpu_cores: tuple[int, ...]
+    units: int
+    choices: Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -183,11 +185,10 @@ class Building:
     def _watch(self, place: BuildTarget) -> None:
         """Have networks built until none is left; where a child has ended, by another one."""
         while (item := self.next()) is not None:
-            tended = _Tended(self, item)
-            command = [*CHILD, json.dumps(asdict(place))]
+            tended = _Tended(self, place, item)
             try:
                 outcome = watch(
-                    command,
+                    CHILD,
                     limit_s=SILENCE_S,
                     hear=tended.hear,
                     give=tended.give,
@@ -240,13 +241,12 @@ class Building:
             waiting = _Waiting(deployment)
             for stage, declared in enumerate(deployment.pipeline.networks):
                 self._queue.append(_Item(waiting, stage, Task.of(deployment, declared)))
-        software = self._processors.software
         place = BuildTarget(
             device=self._device,
             label=self._gpu.describe()["device"],
             mode=self._processors.profile_key,
-            cores=self._processors.cores,
-            gpu_cores=software.gpu_cores if software else (),
+            units=self._gpu.units,
+            choices=self._gpu.choices,
         )
         self._began_s = time.monotonic()
         assert self._watchers is not None
@@ -329,20 +329,22 @@ class Building:
 class _Tended:
     """What one child is at work on; it begins with ``item``."""
 
-    def __init__(self, building: Building, item: _Item) -> None:
-        self._building, self._keeping = building, False
-        self._first: _Item | None = item
+    def __init__(self, building: Building, place: BuildTarget, item: _Item) -> None:
+        self._building, self._lines = building, self._told(place)
         self._at: _Item | None = item
 
     def give(self) -> str | None:
-        """What to do next: the first network, then others, then binaries of them."""
-        if self._keeping:
-            return None
-        self._at, self._first = self._first or self._building.next(), None
-        if self._at is not None:
-            return json.dumps(asdict(self._at.task))
-        self._keeping = True
-        return KEEP if self._building.wait() else None
+        """What it is told next."""
+        return next(self._lines, None)
+
+    def _told(self, place: BuildTarget) -> Iterator[str]:
+        """Where it works; the first network, then others; then to make binaries of them."""
+        yield json.dumps(asdict(place))  # its choices may be too long for a command line
+        while self._at is not None:
+            yield json.dumps(asdict(self._at.task))
+            self._at = self._building.next()
+        if self._building.wait():
+            yield KEEP
 
     def hear(self, message: Mapping[str, Any]) -> None:
         """What the child reports."""

@@ -1,9 +1,9 @@
 """Builds networks for the GPU; run as a program of its own (see ``building``).
 
-    python -m heimdall.runtime.opening.building_child PLACE     a ``building.Place`` as JSON
+    python -m heimdall.runtime.opening.building_child
 
-It asks its parent for one network after the other. Kernels are compiled, tried and kept, and ops
-are measured, beside the app that waits for them.
+It asks its parent where (a ``building.BuildTarget`` as JSON), then for one network after the other.
+Kernels are compiled, tried and kept, and ops are measured, beside the app that waits for them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ HASTE_S = 0.25  # for the runs of a network on a processor: a user waits
 def work(place: BuildTarget) -> None:
     """Do what the parent says until it has no more."""
     report({"step": "opening the device"})
-    workers = max(1, len(place.gpu_cores))
-    unconfined = SoftwareGpu(place.cores[:workers], place.cores, Confinement.UNCONFINED)
-    with unconfined.confined():
-        gpu = open_gpu(place.device, save_last=True)
+    cores = tuple(range(max(1, place.units)))  # only how many
+    with SoftwareGpu(cores, cores, Confinement.UNCONFINED).confined():
+        gpu = open_gpu(place.device, save_last=True, choices=place.choices)
     found = gpu.describe()["device"]
     if found != place.label:
         raise DeviceError(f"the device is now {found} instead of {place.label}")
@@ -92,16 +91,15 @@ def _conditions(place: BuildTarget) -> Conditions:
     """The app takes the cores away now and then. What one worker computes is measured by the time
     that this process had; several wait for one another, and a GPU has a time of its own."""
     by_cpu = time.process_time_ns
-    return Conditions(
-        min, HASTE_S, by_cpu if len(place.gpu_cores) == 1 else time.perf_counter_ns, by_cpu
-    )
+    return Conditions(min, HASTE_S, by_cpu if place.units == 1 else time.perf_counter_ns, by_cpu)
 
 
-def main(text: str) -> int:
-    """Work at a place. The status is 0 unless something could not be done; standard error says
-    why."""
+def main() -> int:
+    """Work where the parent says. The status is 0 unless something could not be done; standard
+    error says why."""
     try:
-        work(BuildTarget(**json.loads(text)))
+        if line := ask():
+            work(BuildTarget(**json.loads(line)))
     except HeimdallError as error:
         print(error, file=sys.stderr)
         return 1
@@ -110,4 +108,4 @@ def main(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())

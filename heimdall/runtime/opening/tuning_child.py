@@ -102,8 +102,7 @@ def _tune(gpu: Engine, work: building.Task, task: Task) -> None:
     found = engine_for(gpu, graph, work.precision).tune(graph, _ignore, again=False)
     before, after = (sum(each[index] for each in found.values()) / 1e6 for index in (0, 1))
     log.info("%s: %d kinds of layers, %.2f -> %.2f ms", graph.name, len(found), before, after)
-    cores = () if gpu.hardware else (0,)  # only how many: this process is confined already
-    place = building.BuildTarget(task.device, task.label, task.mode, cores, cores)
+    place = building.BuildTarget(task.device, task.label, task.mode, gpu.units, gpu.choices)
     build(gpu, place, work, log.debug)
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from heimdall.engine.opencl import tuner
+from heimdall.engine.opencl import slices, tuner
+from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
@@ -160,3 +161,28 @@ def test_a_gain_must_be_clear(graph, monkeypatch):
     assert all(each.before_ns == each.after_ns for each in found.values())
     assert engine.describe()["version"] == open_engine().describe()["version"]
     assert not any(json.loads(engine.tuning.path.read_text())["choices"].values())
+
+
+def test_tuning_beside_a_start_changes_the_ops_of_neither_side(graph, monkeypatch):
+    """An app opens the device, another process saves other tiles, and then a child of the app
+    opens it, too."""
+    monkeypatch.setattr(slices, "OP_FLOPS", 1.0)  # as many ops as a layer has work-groups
+    one_core = Traits("cpu", 16, 1, 32)
+    layers = Compiled(open_engine(traits=one_core), graph, ()).convolutions
+
+    def save(tile):
+        other = open_engine(traits=one_core)
+        for each in layers:
+            other.tuning.set(each, {"tile": tile, "winograd": False})
+        other.tuning.save()
+
+    def ops(engine):
+        return [op.name for op in Compiled(engine, graph, ()).ops]
+
+    save([1, 8, 1])
+    app = open_engine(traits=one_core)
+    save([1, 4, 2])
+    child = open_engine(traits=one_core, choices=json.loads(json.dumps(app.choices)))
+    assert ops(child) == ops(app)
+    assert child.describe() == app.describe()
+    assert ops(open_engine(traits=one_core)) != ops(app)

@@ -63,6 +63,20 @@ def test_a_signature_names_the_activation_and_not_the_text_of_its_kernel(monkeyp
     assert again.signature == activated.signature
 
 
+def test_what_another_process_saves_does_not_change_choices_that_were_handed_over():
+    app = tuning()
+    tuner = tuning()
+    tuner.set(layer(), TILE)
+    tuner.save()
+    child = Tuning("A GPU", "1.0", TRAITS, own=app.own)
+    assert tuning().lookup(layer()) == TILE
+    assert child.lookup(layer()) is app.lookup(layer()) is None
+    assert child.version == app.version == ""
+    child.set(layer(channels=64), TILE)
+    child.save()
+    assert tuning().lookup(layer()) == TILE  # what was saved meanwhile stays
+
+
 def test_choices_come_back_from_the_file_of_the_same_device_and_driver():
     first = tuning()
     assert first.lookup(layer()) is None

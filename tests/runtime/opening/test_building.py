@@ -8,7 +8,10 @@ import textwrap
 import threading
 from types import SimpleNamespace
 
+import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from heimdall.analyzer.partition import Cut
 from heimdall.analyzer.profile import NetworkProfile, ProfileKey
@@ -16,11 +19,15 @@ from heimdall.analyzer.profile_file import to_json
 from heimdall.analyzer.profiler import measure_ops
 from heimdall.app import DNN
 from heimdall.engine.null import NullEngine
+from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.errors import DeviceError
+from heimdall.graph.graph import load_graph
+from heimdall.models.base import Network
 from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.opening import building, building_child
 from heimdall.runtime.opening.building import KEEP, Building
 from heimdall.vocabulary.processors import CPU, GPU
+from tests.networks import small_model
 from tests.runtime.execution.test_deployment import GRAPHS, Two
 
 LIMIT_S = 30
@@ -30,6 +37,16 @@ class Gpu(NullEngine):
     """Asks for binaries last."""
 
     saves_later = True
+
+
+class Planning(Gpu):
+    """Whose ops depend on more than the graph."""
+
+    units = 3
+
+    @property
+    def choices(self):
+        return {"a layer": {"tile": [1, 8, 1]}}
 
 
 class Refused(Gpu):
@@ -46,7 +63,7 @@ def test_a_child_that_cannot_use_its_parents_cache_says_so_at_once(tmp_path, mon
     (tmp_path / "file").touch()
     monkeypatch.setenv("HEIMDALL_CACHE", str(tmp_path / "file"))
     said: list[str] = []
-    place = building.BuildTarget(None, "", "", (0,), (0,))
+    place = building.BuildTarget(None, "", "", 1, {})
     task = building.Task("none.onnx", {}, "fp32", [])
     with pytest.raises(DeviceError, match="is not used: it cannot be written"):
         building_child.build(Gpu(), place, task, said.append)
@@ -65,15 +82,15 @@ def profile_of(graph) -> str:
 class World:
     """What a run would be told."""
 
-    def __init__(self, gpu, graphs, names=("a",)):
+    def __init__(self, gpu, graphs, names=("a",), pipeline=Two, software=None):
         cpu = NullEngine(CPU)
         self.deployments = [
-            Deployment(DNN(name=name, model=Two()), Two(), graphs, cpu) for name in names
+            Deployment(DNN(name=name, model=pipeline()), pipeline(), graphs, cpu) for name in names
         ]
         for each in self.deployments:
             each.begin_on_cpu()
         processors = SimpleNamespace(
-            gpu=gpu, cpu=cpu, software=None, cores=(0, 1), profile_key="hardware"
+            gpu=gpu, cpu=cpu, software=software, cores=(0, 1), profile_key="hardware"
         )
         self.built: list[str] = []
         self.failed: list[tuple[str, str]] = []
@@ -111,7 +128,7 @@ def play(monkeypatch, tmp_path, graphs):
         from heimdall.system.child import ask, report
         folder = Path({str(tmp_path)!r})
         profile = (folder / "profile").read_text()
-        place = json.loads(sys.argv[1])
+        place = json.loads(ask() or "null")  # nothing, where it is ended at once
         """
         script = textwrap.dedent(begin) + textwrap.dedent(code)
         monkeypatch.setattr(building, "CHILD", (sys.executable, "-c", script))
@@ -237,6 +254,37 @@ def test_where_the_ops_are_others_than_were_measured_it_is_not_used(play, tmp_pa
     world = play(f"profile = {json.dumps(told)!r}\n" + WORKS)
     world.wait()
     assert "not those that were built" in world.failed[0][1]
+
+
+def test_a_child_is_told_what_ops_depend_on(play, tmp_path):
+    world = play('(folder / "place").write_text(json.dumps(place))' + WORKS, Planning())
+    world.wait()
+    place = json.loads((tmp_path / "place").read_text())
+    assert (place["units"], place["choices"]) == (3, Planning().choices)
+
+
+@pytest.mark.slow
+def test_a_child_makes_the_same_ops_though_the_app_opened_opencl_with_other_cores(tmp_path):
+    """The drivers count cores when they are first opened in a process, which may be before a run
+    that has others: DNNs stayed on the CPU then."""
+    nodes = [helper.make_node("Conv", ["x", "w"], ["y"], name="c", pads=[1, 1, 1, 1])]
+    sides = (1, 128, 56, 56)  # three or four ops on one core, half as many on two
+    weights = np.zeros((128, 128, 3, 3), np.float32)
+    onnx.save(small_model(nodes, {"x": sides}, {"y": sides}, {"w": weights}), tmp_path / "c.onnx")
+
+    class Same(Two):
+        networks = (Network(tmp_path / "c.onnx"), Network(tmp_path / "c.onnx"))
+
+    gpu = OpenCLEngine()
+    other = SimpleNamespace(gpu_cores=(0,) if gpu.units > 1 else (0, 1))
+    world = World(gpu, [load_graph(tmp_path / "c.onnx")] * 2, pipeline=Same, software=other)
+    world.start()
+    try:
+        world.wait()
+    finally:
+        world.building.close()
+    assert world.failed == []
+    assert world.built == ["a"]
 
 
 def test_a_run_that_ends_while_a_network_is_loaded_does_not_wait_for_gaps(play):
