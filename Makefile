@@ -14,11 +14,11 @@ demo: setup
 # `make test-all` has the tests marked "long", too: every recorded decision, the papers' figures with
 # more seeds, other OpenCL drivers.
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
-# time, and each app's first start does); then what runs apps in real time, one by one, with the
-# kernels that are there by then.
+# time, and each app's first start does; recipes wait for processes of their own); then what runs
+# apps in real time, one by one, with the kernels that are there by then.
 LIVE := $(addprefix tests/,lab/bench lab/faults runtime render/preview render/test_window_run.py system \
-	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py docs \
-	test_plugins.py test_survival.py)
+	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py \
+	docs/test_learn.py test_survival.py)
 
 test: SELECTED := -m 'not long'
 test test-all: setup
