@@ -173,10 +173,14 @@ def _ended(steps: Sequence[_Step], dnn: str) -> dict[int, int]:
 def bound_ms(recording: Recording, dnn: str) -> float:
     """What an inference takes at least, if it comes as a frame has just begun: itself, and a
     frame's interval."""
-    plans = [from_dict(each) for each in recording.config["dnns"]]
-    plan: DnnPlan = next(each for each in plans if each.name == dnn)
+    plan = _plan(recording, dnn)
     alone_ns = sum(sum(stage.op_ns) for stage in plan.stages)
     return (alone_ns + int(recording.config["frame_interval_ns"])) / 1e6
+
+
+def _plan(recording: Recording, dnn: str) -> DnnPlan:
+    plans: list[DnnPlan] = [from_dict(each) for each in recording.config["dnns"]]
+    return next(each for each in plans if each.name == dnn)
 
 
 def useful(recording: Recording, skip_s: float) -> dict[str, float]:
@@ -246,8 +250,11 @@ def main(
     for _ in range(runs if trace is None else 1):
         recording = read_recording(trace) if trace else traced(scenario, system, seconds)
         bound = bound_ms(recording, dnn)
-        print(f"\nlower bound {bound:.1f} ms; GPU: {useful(recording, skip)}\n")
-        print(table(account(recording, dnn, skip), bound), flush=True)
+        found, limit_ms = account(recording, dnn, skip), _plan(recording, dnn).constraint_ns / 1e6
+        late = sum(each.ms > limit_ms for each in found)
+        print(f"\nlower bound {bound:.1f} ms; GPU: {useful(recording, skip)}")
+        print(f"{late} of {len(found)} took more than {limit_ms:g} ms\n")
+        print(table(found, bound), flush=True)
 
 
 if __name__ == "__main__":
