@@ -4,6 +4,8 @@
     python benchmarks/disb.py --runs 3                  # live, in this process
     python benchmarks/disb.py --serve --only disb-a     # by Triton's client of `heimdall serve`
 
+Every system has all cores: a software GPU has them, too, as onnxruntime's threads do.
+
 Prints a table, or with ``--json`` one JSON value. Of real-time clients: latency over what each
 takes alone, its 99th percentile (that of the client that has most, and the mean over clients) and
 its mean. Of best-effort clients: the longest latency, answers a second, and ``work``: how many
@@ -33,6 +35,7 @@ from heimdall.lab.bench.standin import standin_path
 from heimdall.lab.bench.traffic import Traffic
 from heimdall.lab.simulator.simulate import simulate
 from heimdall.runtime.telemetry.jobs import Outcome, request_figures
+from heimdall.system.softgpu import allowed_cores
 from heimdall.vocabulary.enums import Priority
 
 SIMULATED = "multithread,priorities,fcfs,lst,max-total,max-min"
@@ -99,7 +102,7 @@ def simulated(name: str, systems: str, seeds: int, seconds: float) -> Figures:
 
 
 def live(name: str, systems: str, runs: int, seconds: float) -> Figures:
-    found = compare(name, systems, runs=runs, seconds=seconds)
+    found = compare(name, systems, runs=runs, seconds=seconds, gpu_cores=len(allowed_cores()))
     scenario = load_scenario(name)
     return {system: figures(scenario, each) for system, each in found["runs"].items()}
 

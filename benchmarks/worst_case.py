@@ -184,9 +184,10 @@ def _plan(recording: Recording, dnn: str) -> DnnPlan:
 
 
 def useful(recording: Recording, skip_s: float) -> dict[str, float]:
-    """GPU time in ms: what chunks took, and what their ops take in the profile."""
+    """GPU time in ms: what chunks took, what their ops take in the profile, and by that the waits
+    at their ends."""
     plans = {each.name: each for each in map(from_dict, recording.config["dnns"])}
-    took, planned, chunks = 0.0, 0.0, 0
+    took, planned, cuts, chunks = 0.0, 0.0, 0.0, 0
     since_ns = None
     last: dict[int, RunChunk] = {}
     for now_ns, event, actions in map(_step, recording.records):
@@ -199,10 +200,12 @@ def useful(recording: Recording, skip_s: float) -> dict[str, float]:
                 slice(event.start_op, event.end_op),
             )
             took, chunks = took + event.elapsed_ns / 1e6, chunks + 1
+            cuts += stage.chunk_cost_ns / 1e6
             ops = zip(stage.op_ns[span], stage.fallback[span], strict=True)
             planned += sum(ns for ns, falls_back in ops if not falls_back) / 1e6
         last |= {each.job: each for each in actions if isinstance(each, RunChunk)}
-    return {"chunks": chunks, "took_ms": round(took, 1), "profile_ms": round(planned, 1)}
+    found = {"took_ms": took, "profile_ms": planned, "cuts_ms": cuts}
+    return {"chunks": chunks, **{name: round(ms, 1) for name, ms in found.items()}}
 
 
 def table(found: Sequence[Inference], bound: float) -> str:
@@ -231,7 +234,8 @@ def traced(scenario: str, system: str, seconds: float) -> Recording:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         result = compare(scenario, system, seconds=seconds, trace=path)
-        print(json.dumps(result["systems"].get(system, {}).get("chosen")), flush=True)
+        for run in result["runs"].get(system, ()):
+            print(json.dumps({"chosen": run["chosen"], "gpu": run["gpu"]}), flush=True)
         return read_recording(path)
 
 

@@ -1,9 +1,11 @@
 """XRBench live on this machine: ``python -m benchmarks.xrbench_live``, for the page that
 ``python -m benchmarks.xrbench --write`` makes.
 
-Each scenario at each load under each system, alone and beside a renderer, in turns. What was
-measured is kept in benchmarks/xrbench-live.json point by point, so an interrupted run goes on, and
-``--again`` measures anew. ``--dry`` tells how long it takes.
+Each scenario at each load under each system, alone and beside a renderer, in turns. Alone every
+system has all cores: a software GPU has them, too, as onnxruntime's threads do. Beside a renderer
+the GPU has its usual share. What was measured is kept in benchmarks/xrbench-live.json point by
+point, so an interrupted run goes on, and ``--again`` measures anew. ``--dry`` tells how long it
+takes.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from heimdall.lab.bench.scenario import scenario_names
 from heimdall.lab.scenarios import FOLDERS
 from heimdall.runtime.telemetry.statistics import interval
 from heimdall.system import paths
+from heimdall.system.softgpu import allowed_cores
 
 KEPT = paths.ROOT / "benchmarks" / "xrbench-live.json"
 SCENARIOS = [name for name in scenario_names(draws=False) if name.startswith("xrbench-")]
@@ -40,15 +43,17 @@ RUNS, SECONDS = 5, 6.0
 FRAMES: Mapping[str, Any] = {"fps": 30.0, "size": (640, 480)}
 AROUND_S = {False: 6.0, True: 25.0}  # what a run takes beside: to open it, and to measure it alone
 
+ALONE, DRAWN = "alone", "drawn"
+
 Figures = dict[str, list[float]]
 
 
 def points(arguments: argparse.Namespace) -> Iterator[tuple[str, float, bool]]:
     """What is to be measured: scenario, load, and whether there is a renderer."""
-    for draws in (False, True):
+    for where in arguments.where:
         for scenario in arguments.scenarios:
             for load in arguments.loads:
-                yield scenario, load, draws
+                yield scenario, load, where == DRAWN
 
 
 def at_load(scenario: str, load: float, folder: Path) -> Path:
@@ -67,10 +72,10 @@ def measured(
     scenario: str, load: float, draws: bool, systems: Sequence[str], runs: int, seconds: float
 ) -> dict[str, Figures]:
     """By system, the figures of each run."""
-    frames = dict(FRAMES) if draws else {}
+    how = FRAMES if draws else {"gpu_cores": len(allowed_cores())}
     with tempfile.TemporaryDirectory() as folder:
         path = at_load(scenario, load, Path(folder))
-        found = compare(str(path), ",".join(systems), runs=runs, seconds=seconds, **frames)
+        found = compare(str(path), ",".join(systems), runs=runs, seconds=seconds, **how)
     for failure in found["failures"]:
         print(f"  failed: {failure}", flush=True)
     return {name: _figures(each, draws) for name, each in found["runs"].items()}
@@ -125,13 +130,14 @@ def _table(by_scenario: Mapping[str, Mapping[str, Figures]], draws: bool) -> str
 
 
 def _key(scenario: str, load: float, draws: bool) -> str:
-    return f"{scenario} {load:g} {'drawn' if draws else 'alone'}"
+    return f"{scenario} {load:g} {DRAWN if draws else ALONE}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scenarios", nargs="+", choices=SCENARIOS, default=SCENARIOS)
     parser.add_argument("--systems", nargs="+", default=SYSTEMS)
+    parser.add_argument("--where", nargs="+", choices=(ALONE, DRAWN), default=(ALONE, DRAWN))
     parser.add_argument("--loads", nargs="+", type=float, default=LOADS)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--seconds", type=float, default=SECONDS)

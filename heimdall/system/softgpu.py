@@ -210,8 +210,9 @@ def plan(
     environment variable ``HEIMDALL_GPU_CORES`` decides, then it is one half. ``realtime`` None:
     where permitted (``HEIMDALL_REALTIME=0`` declines); True: insist (DeviceError when it is not
     permitted); False: never. ``policy`` insists on one, and overrides that. Without ``confine`` no
-    thread of the process is placed anywhere.
-    Raises ConfigError on a number that leaves the GPU or the rest without a core.
+    thread of the process is placed anywhere. A GPU that has all cores shares them with the rest:
+    where nothing is drawn, in a server, say.
+    Raises ConfigError on a number of cores that there is not.
     """
     allowed = allowed_cores()
     wanted = _wanted_cores(len(allowed), cores)
@@ -224,9 +225,12 @@ def plan(
         if realtime:
             raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")
         return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
-    if len(allowed) == 1:  # under a real-time policy the GPU would starve the rest
+    if len(allowed) == wanted:  # under a real-time policy the GPU would starve the rest
         if realtime:
-            raise DeviceError("a real-time software GPU needs two cores; this process has one")
+            raise DeviceError(
+                f"a real-time software GPU on all {wanted} cores leaves none for the rest: give it"
+                " fewer, or leave real time out"
+            )
         return SoftwareGpu(allowed, allowed, Confinement.SHARED)
     if realtime is None:
         realtime = os.environ.get("HEIMDALL_REALTIME", "1") != "0" and _realtime_permitted()
@@ -330,11 +334,9 @@ def _wanted_cores(allowed: int, cores: int | None) -> int:
         cores = int(text)
     if cores is None:
         return max(1, allowed // 2)
-    most = max(1, allowed - 1)
-    if not 1 <= cores <= most:
+    if not 1 <= cores <= allowed:
         raise ConfigError(
-            f"{origin}: this process may use {allowed} cores and needs one for itself;"
-            f" give the software GPU 1 to {most}"
+            f"{origin}: this process may use {allowed} cores; give the software GPU 1 to {allowed}"
         )
     return cores
 

@@ -53,19 +53,28 @@ def test_the_environment_sets_the_number_and_an_argument_overrides_it(machine, m
     assert len(softgpu.plan(cores=1).gpu_cores) == 1
 
 
-@pytest.mark.parametrize("text", ["0", "8", "two", "-1", "1.5", "³"])
-def test_a_number_that_leaves_somebody_without_a_core_is_refused(machine, monkeypatch, text):
+@pytest.mark.parametrize("text", ["0", "9", "two", "-1", "1.5", "³"])
+def test_a_number_of_cores_that_there_is_not_is_refused(machine, monkeypatch, text):
     machine(8)
     monkeypatch.setenv("HEIMDALL_GPU_CORES", text)
     with pytest.raises(ConfigError, match="HEIMDALL_GPU_CORES"):
         softgpu.plan()
 
 
+def test_all_cores_are_shared_without_real_time(machine):
+    machine(4)
+    plan = softgpu.plan(cores=4)
+    assert plan.gpu_cores == plan.cpu_cores == (0, 1, 2, 3)
+    assert plan.confinement == Confinement.SHARED
+    with pytest.raises(DeviceError, match="all 4 cores"):
+        softgpu.plan(cores=4, realtime=True)
+
+
 def test_one_core_is_shared_without_real_time(machine):
     machine(1)
     plan = softgpu.plan()
     assert (plan.gpu_cores, plan.cpu_cores, plan.confinement) == ((0,), (0,), Confinement.SHARED)
-    with pytest.raises(DeviceError, match="two cores"):
+    with pytest.raises(DeviceError, match="leaves none"):
         softgpu.plan(realtime=True)
 
 

@@ -30,7 +30,7 @@ OF_THE_PROCESS = ("cpu_core_s", "memory_mb", "start")
 DERIVED = (
     *("late_rate", "achieved_hz", "required_hz", "miss_rate", "utility", "longest_interval_ms"),
     *("age_ms", "begun_anew", "picture_age_ms", "processors", "requests", "throughput_hz"),
-    "chosen",
+    *("chosen", "frames_busy_ms", "frames_useful_ms"),
 )
 
 
@@ -49,6 +49,7 @@ def decisions(scenario: str, device: str, system: str, seed: int) -> dict[str, A
     run.figures.chunk_ns = dict.fromkeys(run.figures.chunk_ns, 0)  # recorded without
     figures = run.figures.summary(machine.render_ns, run.gap_utilization(), run.now_ns)
     timeless = _without(figures, (*OF_THE_PROCESS, *DERIVED))
+    timeless["gpu"] = _without(figures["gpu"], DERIVED)
     timeless["dnns"] = {name: _without(each, DERIVED) for name, each in figures["dnns"].items()}
     return {"seconds": _by_second(lines), "figures": _digest(json.dumps(timeless, sort_keys=True))}
 

@@ -33,14 +33,15 @@ def too_slow_alone(plan: DnnPlan, *, fps: float, render_ms: float) -> str | None
     )
 
 
-def measure_useful_ms(
+def measure_useful(
     summary: Mapping[str, Any],
     drawings: Sequence[tuple[int, Callable[[], int]]],
     deployments: Mapping[str, Deployment],
     progress: Progress = no_progress,
     seconds: float = LONE_S,
-) -> float:
-    """What the drawings and inferences of a run would have taken of the GPU with nothing beside.
+) -> dict[str, float]:
+    """What the drawings and inferences of a run would have taken of the GPU with nothing beside, as
+    ``useful_ms`` and ``frames_useful_ms`` of ``gpu`` in its summary.
 
     ``drawings``: how many of a kind there were, and what draws one and returns the ns that it
     took. Measured right after the run, with the content that its frames had in the end. In turns
@@ -61,5 +62,9 @@ def measure_useful_ms(
         turns += 1
         elapsed_s = time.perf_counter() - began_s
         progress("measuring each alone", round(min(elapsed_s / seconds, 1.0) * 100), 100)
-    useful_ns = sum(count * ns for (count, _), ns in zip(works, taken_ns, strict=True)) / turns
-    return round(useful_ns / 1e6, 1)
+    each_ns = [count * ns / turns for (count, _), ns in zip(works, taken_ns, strict=True)]
+    frames_ns, useful_ns = sum(each_ns[: len(drawings)]), sum(each_ns)
+    return {
+        "useful_ms": round(useful_ns / 1e6, 1),
+        "frames_useful_ms": round(frames_ns / 1e6, 1),
+    }

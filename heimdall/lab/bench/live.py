@@ -17,7 +17,7 @@ from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create
 from heimdall.app.options import RunOptions
 from heimdall.errors import ArgumentError
-from heimdall.lab.bench.alone import measure_useful_ms, too_slow_alone
+from heimdall.lab.bench.alone import measure_useful, too_slow_alone
 from heimdall.lab.bench.apart import OwnProcess
 from heimdall.lab.bench.energy import EnergyMeter
 from heimdall.lab.bench.live_requests import Asked, Register, Runs
@@ -128,9 +128,7 @@ def run_live(
         if system.coordinated and lone_times:
             words = round(summary["seconds"] * 1e9 / STATUS_INTERVAL_NS)
             drawings = [(summary["frames"], run.redraw_ns), (words, run.reprint_ns)]
-            summary["gpu"]["useful_ms"] = measure_useful_ms(
-                summary, drawings, run.setup.deployments, progress
-            )
+            summary["gpu"] |= measure_useful(summary, drawings, run.setup.deployments, progress)
     wall_s = round(time.perf_counter() - entered_s, 3)
     return {
         **summary,

@@ -161,9 +161,8 @@ class Figures:
         """The figures part of the run summary, as of ``now_ns`` (None: now)."""
         seconds = ((time.perf_counter_ns() if now_ns is None else now_ns) - self.started_ns) / 1e9
         intervals = _intervals_ms(self.presented_ns)
-        useful_ns = len(self.render_ns) * lone_render_ns + sum(
-            dnn.gpu * dnn.whole_ns for dnn in self.dnns.values()
-        )
+        frames_ns, lone_frames_ns = sum(self.render_ns), len(self.render_ns) * lone_render_ns
+        networks_ns = sum(dnn.gpu * dnn.whole_ns for dnn in self.dnns.values())
         return {
             "fps_target": self.fps_target,
             "frames": len(self.presented_ns),
@@ -178,8 +177,10 @@ class Figures:
             "skipped_frames": self.skipped_frames,
             "render_ms": percentiles(np.asarray(self.render_ns) / 1e6, maximum=False),
             "gpu": {
-                "busy_ms": round((sum(self.render_ns) + self.chunk_ns[GPU]) / 1e6, 1),
-                "useful_ms": round(useful_ns / 1e6, 1),
+                "busy_ms": round((frames_ns + self.chunk_ns[GPU]) / 1e6, 1),
+                "useful_ms": round((lone_frames_ns + networks_ns) / 1e6, 1),
+                "frames_busy_ms": round(frames_ns / 1e6, 1),
+                "frames_useful_ms": round(lone_frames_ns / 1e6, 1),
             },
             "cpu_core_s": round(time.process_time() - self._cpu_s, 3),
             "processors": self._processors(seconds),

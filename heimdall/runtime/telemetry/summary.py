@@ -62,10 +62,13 @@ class Device:
 
 @dataclass(frozen=True)
 class GpuTime:
-    """``busy_ms``: rendering and chunks. ``useful_ms``: what all of it takes when it is alone."""
+    """``busy_ms``: rendering and chunks. ``useful_ms``: what all of it takes when it is alone.
+    ``frames_busy_ms`` and ``frames_useful_ms``: of these, rendering."""
 
     busy_ms: float | None
     useful_ms: float | None
+    frames_busy_ms: float | None
+    frames_useful_ms: float | None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from heimdall.engine.null import NullEngine
 from heimdall.graph.graph import load_graph
 from heimdall.lab.bench import alone
-from heimdall.lab.bench.alone import measure_useful_ms, too_slow_alone
+from heimdall.lab.bench.alone import measure_useful, too_slow_alone
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
 
 MS = 1_000_000
@@ -54,16 +54,16 @@ def test_useful_is_what_each_frame_and_inference_takes_alone(assets):
     summary = {"dnns": {name: {"gpu": count} for name, count in counts.items()}}
     network_ms = len(loaded.ops)
     drawings = [(8, lambda: 4 * MS), (2, lambda: MS)]
-    useful_ms = measure_useful_ms(summary, drawings, deployments, seconds=0.01)
-    assert useful_ms == 34 + (2 + 3) * network_ms
+    useful = measure_useful(summary, drawings, deployments, seconds=0.01)
+    assert useful == {"useful_ms": 34 + (2 + 3) * network_ms, "frames_useful_ms": 34}
 
 
 def test_the_mean_over_the_turns_counts(monkeypatch):
     drawn, ticks = iter([2 * MS, 6 * MS, 7 * MS]), count()
     monkeypatch.setattr(alone.time, "perf_counter", lambda: next(ticks))
     steps: list[int] = []
-    useful_ms = measure_useful_ms(
+    useful = measure_useful(
         {"dnns": {}}, [(10, lambda: next(drawn))], {}, lambda *step: steps.append(step[1]), 3
     )
-    assert useful_ms == pytest.approx(50)
+    assert useful["useful_ms"] == pytest.approx(50)
     assert steps == [33, 67, 100]
