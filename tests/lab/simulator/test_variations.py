@@ -82,7 +82,7 @@ def test_longer_turns_and_switches_cost_a_baseline_frames(phone):
 
 def test_rendering_varies_by_itself_and_draws_from_numbers_of_its_own(phone):
     usual, noisy = (figures(phone, {"render_noise": spread}) for spread in (0.0, 0.3))
-    assert usual["render_ms"]["p99"] < 1.1 * usual["render_ms"]["p50"]
+    assert usual["render_ms"]["p99"] < 1.2 * usual["render_ms"]["p50"]
     assert noisy["render_ms"]["p99"] > 1.5 * noisy["render_ms"]["p50"]
     draws = []
     for spread in (0.0, 0.3):
