@@ -195,10 +195,8 @@ def useful(recording: Recording, skip_s: float) -> dict[str, float]:
         on_gpu = isinstance(event, ChunkFinished) and event.processor == GPU
         if on_gpu and now_ns >= since_ns and event.job in last:
             action = last[event.job]
-            stage, span = (
-                plans[action.dnn].stages[action.stage],
-                slice(event.start_op, event.end_op),
-            )
+            stage = plans[action.dnn].stages[action.stage]
+            span = slice(event.start_op, event.end_op)
             took, chunks = took + event.elapsed_ns / 1e6, chunks + 1
             cuts += stage.chunk_cost_ns / 1e6
             ops = zip(stage.op_ns[span], stage.fallback[span], strict=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from heimdall.engine.opencl.array_op import ArrayOp, Input, constants_of
+from heimdall.engine.opencl.array_op import ArrayOp, Input
 from heimdall.engine.opencl.conv_product import Matrices, Products, batched, readable
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.operators.lines import softmax_launch
@@ -31,7 +31,7 @@ class Attend(ArrayOp):
         q, k, v = (Matrices.of(index, value) for index, value in enumerate(inputs))
         made = batched(y)
         assert made is not None
-        result, build = Matrices("y", made), Products(traits)
+        result, build = Matrices("y", made), Products(inputs, traits)
         (heads, rows, _), keys = q.view.shape, k.view.shape[2]
         bands = list(_bands(heads, rows, keys, traits))
         fewest = min(count for *_, count in bands)
@@ -46,9 +46,7 @@ class Attend(ArrayOp):
             place = scores.pointer(traits)
             build.launches.append(softmax_launch(place, place, view.shape, 2, traits))
             build.multiply(scores, packed_v, result.part(*band), first=first)
-        plan = build.plan
-        plan.constants.update(constants_of(inputs, traits))
-        return plan
+        return build.plan
 
     def reads(self, index: int, view: Strided) -> bool:
         return readable(index, view)

@@ -6,13 +6,14 @@ matrices are read vector by vector from the fastest cache, however they lie.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from heimdall.engine.opencl.activation import NONE, Activation
-from heimdall.engine.opencl.array_op import Input, named
+from heimdall.engine.opencl.array_op import Input, constants_of, named
 from heimdall.engine.opencl.conv import unrolled
 from heimdall.engine.opencl.conv_build import local_size, whole
 from heimdall.engine.opencl.conv_source import render
@@ -73,12 +74,12 @@ class Packed:
 
 
 class Products:
-    """Collects the launches of products, and what they need."""
+    """Collects the launches of products, and what they need: constants among ``inputs``, too."""
 
-    def __init__(self, traits: Traits) -> None:
+    def __init__(self, inputs: Sequence[Input], traits: Traits) -> None:
         self.traits = traits
         self.launches: list[Launch] = []
-        self.constants: dict[str, np.ndarray] = {}
+        self.constants = constants_of(inputs, traits)
         self._taken = 0
 
     @property

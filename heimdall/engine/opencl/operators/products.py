@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.engine.opencl.array_op import ArrayOp, Input, constants_of
+from heimdall.engine.opencl.array_op import ArrayOp, Input
 from heimdall.engine.opencl.conv_product import Matrices, Products, batched, readable
 from heimdall.engine.opencl.conv_spec import ConvSpec
 from heimdall.engine.opencl.launch import Plan, Traits
@@ -28,11 +28,9 @@ class MatMul(ArrayOp):
         a, b = (Matrices.of(index, value) for index, value in enumerate(inputs))
         made = batched(y)
         assert made is not None
-        build = Products(traits)
+        build = Products(inputs, traits)
         build.multiply(a, build.pack(b, a.view.shape[1]), Matrices("y", made), self.scale)
-        plan = build.plan
-        plan.constants.update(constants_of(inputs, traits))
-        return plan
+        return build.plan
 
     def reads(self, index: int, view: Strided) -> bool:
         return readable(index, view)
