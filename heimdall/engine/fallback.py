@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from heimdall.engine.submodels import PROVIDERS, session_options
+from heimdall.engine.submodels import DONE_BEFORE, PROVIDERS, session_options
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph
 
@@ -38,7 +38,10 @@ class FallbackOps:
         level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         try:
             self._session = ort.InferenceSession(
-                model.SerializeToString(), session_options(threads, level), providers=PROVIDERS
+                model.SerializeToString(),
+                session_options(threads, level),
+                providers=PROVIDERS,
+                disabled_optimizers=DONE_BEFORE,
             )
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(

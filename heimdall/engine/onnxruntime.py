@@ -19,7 +19,7 @@ from heimdall.engine.checks import check_forced, check_inputs, check_range, chec
 from heimdall.engine.exits import exits_of
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.engine.segments import SegmentedNetwork
-from heimdall.engine.submodels import PROVIDERS, Splitter, in_order, session_options
+from heimdall.engine.submodels import DONE_BEFORE, PROVIDERS, Splitter, in_order, session_options
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.exits import Edges, arrange
 from heimdall.graph.graph import Graph, Node
@@ -75,7 +75,9 @@ class OnnxRuntimeEngine(Engine):
             options = session_options(self.threads, level)
 
             def open_session(raw: bytes) -> ort.InferenceSession:
-                return ort.InferenceSession(raw, options, PROVIDERS)
+                return ort.InferenceSession(
+                    raw, options, PROVIDERS, disabled_optimizers=DONE_BEFORE
+                )
 
             return OnnxRuntimeNetwork(
                 graph,

@@ -1,14 +1,16 @@
 """A graph on the CPU in segments: between cuts that another engine offers, each a network's op.
 
-Any range of segments is a session of its own, made when it is first asked for: onnxruntime then
-optimises it as a whole, and leaves tensors of the graph at both ends.
+The whole and each segment are sessions of their own, made when the network is loaded: making one
+takes up to a second and holds the interpreter for a third of that, frames with it. So other ranges
+run segment by segment, which takes a tenth to a third longer than a session of theirs would, for
+tensors of the graph are written at each cut.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -17,8 +19,6 @@ from heimdall.engine.fallback import FallbackOps
 from heimdall.engine.network import LoadedNetwork, Op, State
 from heimdall.graph.cuts import between
 from heimdall.graph.graph import Graph
-
-CACHED_BYTES = 512 << 20  # of weights in one network's sessions, of which it keeps two at least
 
 
 class SegmentState(State):
@@ -40,9 +40,8 @@ class SegmentedNetwork(LoadedNetwork[SegmentState]):
         self.graph = graph
         self._edges: list[tuple[str, ...]] = [(), *map(tuple, cuts), tuple(outputs)]
         self.ops = tuple(self._op(index) for index in range(len(cuts) + 1))
-        self._threads = threads
-        self._sessions: dict[tuple[int, int], tuple[FallbackOps, int]] = {}  # with their weights
-        self._lock = threading.Lock()
+        self._segments = [self._session(*each, threads) for each in pairwise(self._edges)]
+        self._whole = self._session((), outputs, threads) if cuts else self._segments[0]
 
     def _op(self, index: int) -> Op:
         nodes, _ = between(self.graph, self._edges[index], self._edges[index + 1])
@@ -61,12 +60,12 @@ class SegmentedNetwork(LoadedNetwork[SegmentState]):
         check_range(self, state, start, end)
         if start == end:
             return 0
-        session = self._session(start, end)
+        whole = end - start == len(self.ops)
         began_ns = time.perf_counter_ns()
         known = {**state.inputs, **state.values}
-        made = session.run(known)
+        for session in [self._whole] if whole else self._segments[start:end]:
+            known.update(session.run(known))
         elapsed_ns = time.perf_counter_ns() - began_ns
-        known.update(made)
         state.values = {name: known[name] for name in self._edges[end]}
         state.progress.add(start, end)
         return elapsed_ns
@@ -99,31 +98,10 @@ class SegmentedNetwork(LoadedNetwork[SegmentState]):
         state.values = {name: tensors[name] for name in self.handovers[op]}
         state.progress.begin(op)
 
-    def prepare(self, start: int, end: int) -> None:
-        """Make the session of a range now rather than when it is first run."""
-        self._session(start, end)
-
-    def _session(self, start: int, end: int) -> FallbackOps:
-        with self._lock:
-            session, size = self._sessions.get((start, end)) or self._opened(start, end)
-            self._sessions.pop((start, end), None)
-            self._sessions[start, end] = session, size  # the newest last
-            held = sum(size for _, size in self._sessions.values())
-            while held > CACHED_BYTES and len(self._sessions) > 2:
-                oldest = next(iter(self._sessions))
-                held -= self._sessions.pop(oldest)[1]
-            return session
-
-    def _opened(self, start: int, end: int) -> tuple[FallbackOps, int]:
-        given, wanted = self._edges[start], self._edges[end]
+    def _session(
+        self, given: Collection[str], wanted: Collection[str], threads: int
+    ) -> FallbackOps:
         nodes, read = between(self.graph, given, wanted)
         made = {name for node in nodes for name in node.outputs}
-        names = [node.name for node in nodes]
         outputs = [name for name in wanted if name in made]
-        session = FallbackOps(self.graph, names, read, outputs, self._threads)
-        used = {name for node in nodes for name in node.inputs if name in self.graph.constants}
-        return session, sum(self.graph.constants[name].nbytes for name in used)
-
-    def close(self) -> None:
-        with self._lock:
-            self._sessions.clear()
+        return FallbackOps(self.graph, [node.name for node in nodes], read, outputs, threads)

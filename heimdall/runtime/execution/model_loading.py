@@ -29,7 +29,7 @@ from heimdall.vocabulary.processors import GPU
 
 log = logging.getLogger(__name__)
 
-MOST_UNITS = 24  # so that what a CPU makes ready, a session a range, stays within bounds
+MOST_UNITS = 24  # a CPU has a session for each
 
 Border = tuple[str, ...]  # the tensors alive before a unit
 
