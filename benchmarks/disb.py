@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import serving
-from heimdall.lab.bench.live_requests import LONE_RUNS, WARM_UP, at_load
+from heimdall.lab.bench.live_requests import LONE_RUNS, LONE_TURNS, WARM_UP, at_load
 from heimdall.lab.bench.runner import compare
 from heimdall.lab.bench.scenario import Scenario, load_scenario, scenario_names
 from heimdall.lab.bench.standin import standin_path
@@ -38,9 +38,11 @@ from heimdall.runtime.telemetry.jobs import Outcome, request_figures
 from heimdall.system.softgpu import allowed_cores
 from heimdall.vocabulary.enums import Priority
 
-SIMULATED = "multithread,priorities,fcfs,lst,max-total,max-min"
-LIVE = "multithread-onnxruntime-all,multithread,fcfs,lst,edf-exits-noexits,max-total,max-min"
-SERVED = "fcfs,max-total,max-min"
+SIMULATED = "multithread,priorities,fcfs,lst,max-total,max-min,edf-gaps"
+LIVE = (
+    "multithread-onnxruntime-all,multithread,fcfs,lst,edf-exits-noexits,max-total,max-min,edf-gaps"
+)
+SERVED = "fcfs,max-total,max-min,edf-gaps"
 SECONDS = 60.0
 LONGEST_MS = 60_000.0  # where a client has no SLO
 RANKS = {Priority.HIGH: 1, Priority.NORMAL: 2, Priority.LOW: 3}  # of the protocol
@@ -125,7 +127,9 @@ def _served(scenario: Scenario, policy: str, seed: int) -> Figures:
     }
     names = {model: model.replace(":", "-") for model in files}
     models = {names[model]: file for model, file in files.items()}
-    server, (port, _) = serving.start("", models, "--scheduler", policy, "--processors", "gpu")
+    cores = str(len(allowed_cores()))
+    how = ("--scheduler", policy, "--processors", "gpu", "--gpu-cores", cores)
+    server, (port, _) = serving.start("", models, *how)
     try:
         clients = {
             name: Client(port, names[str(each.model)], RANKS[Priority(each.priority)])
@@ -201,7 +205,7 @@ class Client:
 
     def alone_ns(self) -> float:
         times = []
-        for _ in range(WARM_UP + LONE_RUNS):
+        for _ in range(WARM_UP + LONE_RUNS * LONE_TURNS):
             began_ns = time.perf_counter_ns()
             self.ask()
             times.append(time.perf_counter_ns() - began_ns)

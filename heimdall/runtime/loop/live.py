@@ -12,6 +12,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -292,9 +293,12 @@ class LiveRun(BaseRun):
         return camera
 
     def redraw_ns(self) -> int:
-        """Draw the last frame once more; what that takes of the GPU, in ns."""
+        """Draw the last frame once more, with its picture sent anew, as each frame's is; what that
+        takes of the GPU, in ns."""
         self._surface.make_current()
+        self._frame = replace(self._frame, sequence=self._frame.sequence + 1)
         self._surface.wait()
+        self._scene.load(self._frame.image, self._frame.sequence)
         self._submit(self._frame, self._clock(), lambda: None)
         began_ns = self._clock()
         self._surface.finish()
