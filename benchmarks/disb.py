@@ -3,6 +3,7 @@
     python benchmarks/disb.py --simulate --seeds 3      # a phone, in virtual time
     python benchmarks/disb.py --runs 3                  # live, in this process
     python benchmarks/disb.py --serve --only disb-a     # by Triton's client of `heimdall serve`
+    python benchmarks/disb.py --ideal --seeds 16        # real-time clients alone, free preemption
 
 Every system has all cores: a software GPU has them, too, as onnxruntime's threads do.
 
@@ -22,7 +23,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -212,6 +214,69 @@ class Client:
         return float(np.mean(times[WARM_UP:]))
 
 
+# --- what no order can beat -----------------------------------------------------------------------
+
+Rank = Callable[[float, float, float], float]  # of (when it came, alone, left), ns: the least runs
+ORDERS: Mapping[str, Rank] = {
+    "first come": lambda came, lone, left: came,
+    "shortest": lambda came, lone, left: lone,
+    "shortest remaining": lambda came, lone, left: left,
+    "earliest deadline, 2 x alone": lambda came, lone, left: came + 2 * lone,
+    "earliest deadline, 3 x alone": lambda came, lone, left: came + 3 * lone,
+    "earliest deadline, 20 x alone": lambda came, lone, left: came + 20 * lone,
+}
+
+
+def ideal(name: str, orders: str, seeds: int, seconds: float) -> Figures:
+    """Real-time clients with a processor of their own that changes jobs at any time for nothing, by
+    each of the ``orders``: what a policy could reach at best."""
+    alone = simulate(name, None, "fcfs", seconds=1.0, seed=0)["requests"]
+    lone_ns = {model: each["lone_ms"] * 1e6 for model, each in alone.items()}
+    scenario, _ = at_load(load_scenario(name).ending_after(seconds), lone_ns)
+    high = [each for each in scenario.models if scenario.models[each].priority == Priority.HIGH]
+    found = {}
+    for order in orders.split(";"):
+        runs = []
+        for seed in range(seeds):
+            arrivals = Traffic(scenario, seed).arrivals_ns()
+            jobs = sorted((at, lone_ns[each], each) for each in high for at in arrivals[each])
+            runs.append(_figures_of(_served_freely(jobs, ORDERS[order])))
+        found[order] = {key: _mean([run.get(key) for run in runs]) for key in _KEYS}
+    return {order: {**each, "work": 0.0} for order, each in found.items()}
+
+
+def _served_freely(jobs: Sequence[tuple[float, float, str]], rank: Rank) -> dict[str, list[float]]:
+    """By client, the latencies of its jobs over what they take alone."""
+    ratios: dict[str, list[float]] = {}
+    waiting: list[tuple[float, float, str, float]] = []
+    now, coming = 0.0, deque(jobs)
+    while coming or waiting:
+        if not waiting:
+            now = max(now, coming[0][0])
+        while coming and coming[0][0] <= now:
+            waiting.append((*coming[0], coming[0][1]))
+            coming.popleft()
+        job = min(waiting, key=lambda each: rank(each[0], each[1], each[3]))
+        waiting.remove(job)
+        came, lone, name, left = job
+        until = min(now + left, coming[0][0]) if coming else now + left
+        if until < now + left:
+            waiting.append((came, lone, name, left - (until - now)))
+        else:
+            ratios.setdefault(name, []).append((until - came) / lone)
+        now = until
+    return ratios
+
+
+def _figures_of(ratios: Mapping[str, Sequence[float]]) -> Figures:
+    p99 = [float(np.percentile(each, 99)) for each in ratios.values()]
+    return {
+        "p99": max(p99),
+        "p99_mean": _mean(p99),
+        "mean": _mean([float(np.mean(each)) for each in ratios.values()]),
+    }
+
+
 # --- what is printed ------------------------------------------------------------------------------
 
 _HEADS = (
@@ -237,6 +302,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--simulate", action="store_true", help="in virtual time")
+    how.add_argument("--ideal", action="store_true", help="what orders of jobs could reach")
     how.add_argument("--serve", action="store_true", help="through heimdall serve")
     parser.add_argument("--only", help="scenarios, of disb-a to disb-real and video-call")
     parser.add_argument("--systems", help="instead of those that each way has")
@@ -246,12 +312,15 @@ def main() -> None:
     given = parser.parse_args()
     disb = [each for each in scenario_names(draws=False) if each.startswith("disb-")]
     names = given.only.split(",") if given.only else [*disb, "video-call"]
-    run, usual = (
-        (simulated, SIMULATED)
-        if given.simulate
-        else (served, SERVED)
-        if given.serve
-        else (live, LIVE)
+    run, usual = next(
+        ways
+        for chosen, ways in (
+            (given.simulate, (simulated, SIMULATED)),
+            (given.serve, (served, SERVED)),
+            (given.ideal, (ideal, ";".join(ORDERS))),
+            (True, (live, LIVE)),
+        )
+        if chosen
     )
     found = {}
     for name in names:

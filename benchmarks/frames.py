@@ -3,6 +3,7 @@
     python -m benchmarks.frames                    # 1280x720, without a window
     python -m benchmarks.frames --size 1920x1080
     xvfb-run -a -s "-screen 0 1920x1080x24" python -m benchmarks.frames --window
+    python -m benchmarks.frames --write            # docs/laboratory/frames.md, with runs of apps
 
 Each row adds one part to the frame of the row above, as the shopping app draws it. The frames take
 turns. *render* is what the loop of a run counts: from the frame's start, when all of it has been
@@ -13,22 +14,31 @@ of the threads that play the GPU; *submit* is the main thread's work before. Med
 from __future__ import annotations
 
 import argparse
+import datetime
+import json
 import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import cv2
 import numpy as np
 
+from benchmarks.simulated import table
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import DnnStatus, Overlay, Scene, Status, open_surface
 from heimdall.render.surface import Surface
+from heimdall.system import paths
 from heimdall.system.cpu import cpu_name
 from heimdall.system.softgpu import gpu_thread_ids, plan
 
+PAGE = paths.ROOT / "docs" / "laboratory" / "frames.md"
+TEXT = paths.ROOT / "benchmarks" / "frames.md"  # the page's words
 PICTURE = (640, 480)
 DNNS = ("detect", "segment", "hand", "style")
 
@@ -161,40 +171,141 @@ class Painter:
         return self._surface.read()
 
 
+@dataclass(frozen=True)
+class Way:
+    """How frames are drawn."""
+
+    size: tuple[int, int] = (1280, 720)
+    moving: bool = False
+    window: bool = False
+
+    def __str__(self) -> str:
+        where = " in a window" if self.window else ""
+        return f"{self.size[0]}x{self.size[1]}{', the couch moves' * self.moving}{where}"
+
+
+def measured(way: Way, rounds: int, save: str | None = None) -> tuple[str, dict[str, Times]]:
+    """The renderer and the frames of each part. ``save``: a file for a picture of the last one."""
+    with plan().confined():
+        surface = open_surface(way.size, headless=not way.window, title="frames")
+        painter = Painter(surface, way.moving)
+        for count in range(1, len(painter.parts) + 1):
+            painter.frame(count, Times())
+            painter.frame(count, Times())
+    found = [Times() for _ in painter.parts]
+    for _ in range(rounds):
+        for count, times in enumerate(found, 1):
+            painter.frame(count, times)
+            time.sleep(0.002)
+    if save:
+        cv2.imwrite(save, painter.read()[..., ::-1])
+    renderer = surface.renderer
+    surface.close()
+    return renderer, dict(zip(painter.parts, found, strict=True))
+
+
+def told(found: Mapping[str, Times]) -> str:
+    """A line for each part."""
+    lines, before = [f"{'with':18}{'render':>9}{'more':>8}{'GPU core':>10}{'submit':>9}   ms"], 0.0
+    for part, times in found.items():
+        row = median(times.render)
+        lines.append(
+            f"{part:18}{row:9.2f}{row - before:8.2f}{median(times.gpu):10.2f}"
+            f"{median(times.submit):9.2f}   best {min(times.render):.2f}"
+        )
+        before = row
+    return "\n".join(lines)
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+WAYS = (Way(), Way(moving=True), Way((1920, 1080)))
+APPS = ("shopping", "emoji", "workspace", "surroundings", "marker")
+RUNS = 3
+
+
+def write(rounds: int) -> None:
+    """Renew the page: parts of a frame, then whole runs of apps."""
+    by_way = {str(way): measured(way, rounds) for way in WAYS}
+    renderer = next(iter(by_way.values()))[0]
+    text = TEXT.read_text(encoding="utf-8")
+    for name, content in {
+        "machine": f"{datetime.date.today():%d %B %Y}, {cpu_name()}, {os.cpu_count()} cores, "
+        f"{renderer}; {plan().describe()}",
+        "parts": _parts({way: found for way, (_, found) in by_way.items()}),
+        "apps": _apps(),
+    }.items():
+        text = text.replace(f"[[{name}]]", content)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def _parts(by_way: Mapping[str, Mapping[str, Times]]) -> str:
+    """What each part adds to a frame, in ms, and all of it."""
+    rows: dict[str, list[str]] = {}
+    for found in by_way.values():
+        before = 0.0
+        for part, times in found.items():
+            row = median(times.render)
+            rows.setdefault(part, []).append(f"{row - before:.2f}")
+            before = row
+        rows.setdefault("**all**", []).append(f"**{before:.2f}**")
+        best = min(next(reversed(found.values())).render)
+        rows.setdefault("best of the rounds", []).append(f"{best:.2f}")
+        submit = median(next(reversed(found.values())).submit)
+        rows.setdefault("main thread, before", []).append(f"{submit:.2f}")
+    return table(["ms", *by_way], [[part, *cells] for part, cells in rows.items()])
+
+
+def _apps() -> str:
+    """Runs of apps as a user starts them, least and most of each figure."""
+    runs: dict[str, list[Mapping[str, Any]]] = {app: [] for app in APPS}
+    for _ in range(RUNS):
+        for app, found in runs.items():
+            command = ["run", app, "--headless", "--size", "1280x720", "--seconds", "12", "--json"]
+            done = subprocess.run(
+                [sys.executable, "-m", "heimdall", *command],
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            found.append(json.loads(done.stdout))
+    figures: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+        "fps": lambda run: run["fps"]["mean"],
+        "interval p99, ms": lambda run: run["frame_interval_ms"]["p99"],
+        "longest": lambda run: run["longest_interval_ms"],
+        "late frames": lambda run: run["late_frames"],
+        "render p50": lambda run: run["render_ms"]["p50"],
+        "render p99": lambda run: run["render_ms"]["p99"],
+        "picture's age p50": lambda run: run["picture_age_ms"]["p50"],
+        "age p99": lambda run: run["picture_age_ms"]["p99"],
+    }
+    rows = [
+        [app, *(_spread([figure(run) for run in found]) for figure in figures.values())]
+        for app, found in runs.items()
+    ]
+    return table(["app", *figures], rows)
+
+
+def _spread(values: Sequence[float]) -> str:
+    least, most = (f"{each:.4g}" for each in (min(values), max(values)))
+    return least if least == most else f"{least} to {most}"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", default="1280x720", help="of the frames, WxH")
     parser.add_argument("--window", action="store_true", help="in a window")
     parser.add_argument("--moving", action="store_true", help="the couch moves in each frame")
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--save", help="a picture of the last frame, as a PNG file")
+    parser.add_argument("--write", action="store_true", help=f"renew {PAGE.name}")
     options = parser.parse_args()
+    if options.write:
+        write(options.rounds)
+        return
     width, height = map(int, options.size.split("x"))
-    software = plan()
-    with software.confined():
-        surface = open_surface((width, height), headless=not options.window, title="frames")
-        painter = Painter(surface, options.moving)
-        for count in range(1, len(painter.parts) + 1):
-            painter.frame(count, Times())
-            painter.frame(count, Times())
-    found = [Times() for _ in painter.parts]
-    for _ in range(options.rounds):
-        for count, times in enumerate(found, 1):
-            painter.frame(count, times)
-            time.sleep(0.002)
-    if options.save:
-        cv2.imwrite(options.save, painter.read()[..., ::-1])
-    print(f"{cpu_name()}, {os.cpu_count()} cores; {surface.renderer}; {software.describe()}")
-    print(f"{'with':18}{'render':>9}{'more':>8}{'GPU core':>10}{'submit':>9}   ms")
-    before = 0.0
-    for part, times in zip(painter.parts, found, strict=True):
-        row = median(times.render)
-        print(
-            f"{part:18}{row:9.2f}{row - before:8.2f}{median(times.gpu):10.2f}"
-            f"{median(times.submit):9.2f}   best {min(times.render):.2f}"
-        )
-        before = row
-    surface.close()
+    way = Way((width, height), options.moving, options.window)
+    renderer, found = measured(way, options.rounds, options.save)
+    print(f"{cpu_name()}, {os.cpu_count()} cores; {renderer}; {plan().describe()}")
+    print(told(found))
 
 
 if __name__ == "__main__":

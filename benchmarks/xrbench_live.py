@@ -4,8 +4,8 @@
 Each scenario at each load under each system, alone and beside a renderer, in turns. Alone every
 system has all cores: a software GPU has them, too, as onnxruntime's threads do. Beside a renderer
 the GPU has its usual share. What was measured is kept in benchmarks/xrbench-live.json point by
-point, so an interrupted run goes on, and ``--again`` measures anew. ``--dry`` tells how long it
-takes.
+point, so an interrupted run goes on, and ``--again`` measures the systems anew that are named.
+``--dry`` tells how long it takes.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--loads", nargs="+", type=float, default=LOADS)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--seconds", type=float, default=SECONDS)
-    parser.add_argument("--again", action="store_true", help="what is kept is measured anew")
+    parser.add_argument("--again", action="store_true", help="measure these systems anew")
     parser.add_argument("--dry", action="store_true", help="tell how long it takes")
     arguments = parser.parse_args()
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {"points": {}}
@@ -156,7 +156,8 @@ def main() -> None:
         found = measured(
             scenario, load, draws, arguments.systems, arguments.runs, arguments.seconds
         )
-        kept["machine"], kept["points"][_key(scenario, load, draws)] = machine(), found
+        kept["machine"] = machine()
+        kept["points"].setdefault(_key(scenario, load, draws), {}).update(found)
         paths.replace_file(KEPT, (json.dumps(kept, indent=0) + "\n").encode())
 
 

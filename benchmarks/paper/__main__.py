@@ -121,7 +121,7 @@ class _Renewal:
         for part in wanted.parts:
             self._run(part, wanted)
         findings = self._findings()
-        images = self._options.out.parent / "images"
+        images = self._options.out.parent.parent / "images"
         drawn = pictures.draw(findings, images)
         text = page(
             self._paper, findings, {name: f"../images/{path.name}" for name, path in drawn.items()}
