@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Source,
         open_source,
     )
+    from heimdall.capture.sound import Sound
     from heimdall.engine import ENGINES, Engine
     from heimdall.errors import (
         AppError,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         World,
         WorldAnchor,
     )
+    from heimdall.vocabulary.hearing import Hearing
 
 __version__ = "0.2.0"
 
@@ -107,6 +109,7 @@ _HOMES = {
     "heimdall.app": "App DNN Feed RunOptions",
     "heimdall.capture": "SOURCES Camera DeviceLight DevicePlane DevicePose Frame Motion Pose "
     "Reader Source open_source",
+    "heimdall.capture.sound": "Sound",
     "heimdall.engine": "ENGINES Engine",
     "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
     "RequestError",
@@ -120,6 +123,7 @@ _HOMES = {
     "heimdall.runtime.telemetry.summary": "RunSummary",
     "heimdall.schedulers": "SCHEDULERS Greedy Scheduler",
     "heimdall.tracking": "Anchor Board Hit ImageTarget Marker Plane World WorldAnchor",
+    "heimdall.vocabulary.hearing": "Hearing",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -151,6 +155,7 @@ __all__ = [
     "Frame",
     "Greedy",
     "Hand",
+    "Hearing",
     "HeatMaps",
     "HeimdallError",
     "Hit",
@@ -181,6 +186,7 @@ __all__ = [
     "Scheduler",
     "Scroll",
     "Session",
+    "Sound",
     "Source",
     "TextLine",
     "TextRegion",

@@ -58,7 +58,7 @@ def filled(markdown: str) -> str:
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Pictures and controls": (
-        *("source", "fps", "size", "headless", "serve", "phone", "certificate", "turn"),
+        *("source", "sound", "fps", "size", "headless", "serve", "phone", "certificate", "turn"),
         *("virtual_camera", "full_screen", "overlay", "press", "no_inputs", "reload"),
     ),
     "Networks": (

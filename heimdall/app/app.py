@@ -58,6 +58,7 @@ class App:
     _results: dict[str, tuple[Any, Frame]]
     _wanted: dict[str, DNN[Any]]  # DNNs that the app wants otherwise than declared, as they are
     _adjusted: set[str]  # of which the run has not heard
+    _reset: set[str]  # ... either
     _tracker: Tracker | None  # of the run; None outside of one
     _background: Workers | None
 
@@ -74,7 +75,7 @@ class App:
         # Not in __init__: a scenario's own one may well forget to call this one's.
         self = super().__new__(cls)
         self._requests, self._results = [], {}
-        self._wanted, self._adjusted = {}, set()
+        self._wanted, self._adjusted, self._reset = {}, set(), set()
         self._tracker = self._background = None
         if cls.world is not None and hasattr(cls.world, "fresh"):  # else ``validate`` objects
             self.world = cls.world.fresh()
@@ -121,6 +122,15 @@ class App:
         if wanted != self._wanted.get(dnn, declared):
             self._wanted[dnn] = wanted
             self._adjusted.add(dnn)
+
+    def reset(self, dnn: str) -> None:
+        """Have the state of ``dnn`` begin anew with zeros, from its next inference on: another
+        speaker, another scene. Raises AppError for an unknown DNN, and for one without ``state``.
+        """
+        self._check_declared(dnn)
+        if not any(each.state for each in self.dnns if each.name == dnn):
+            raise AppError(f"DNN {dnn!r} has no state to reset; declare one: DNN(state={{...}})")
+        self._reset.add(dnn)
 
     def latest(self, dnn: str) -> Any:
         """The newest result of ``dnn``, in pixels of the frame that it was found in; None before
@@ -223,7 +233,7 @@ class App:
 
     def _end(self) -> None:
         """The run is over: end the app's own thread, and want everything as declared."""
-        self._wanted, self._adjusted = {}, set()
+        self._wanted, self._adjusted, self._reset = {}, set(), set()
         if self._background is not None:
             self._background.close()
             self._background = None

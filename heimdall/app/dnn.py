@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 from heimdall.app.feed import Feed
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Precision, Priority
+from heimdall.vocabulary.hearing import Hearing
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -52,6 +53,8 @@ class Settings(TypedDict, total=False):
     force_fallback: tuple[str, ...]
     precision: PrecisionName
     options: Mapping[str, Any]
+    state: Mapping[str, str]
+    hears: Hearing | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,11 @@ class DNN(Generic[T]):
     ``precision`` is how weights and activations lie in the GPU's memory: "fp32", "fp16" (half the
     memory; needs a device with cl_khr_fp16), or "auto": fp16 where that is faster and right.
     ``options`` go to the model's pipeline (an input size, say).
+    ``state`` makes a file's network recurrent: outputs that are inputs of the next inference, by
+    name, such as ``{"h_out": "h_in"}``. They begin as zeros, stay where the DNN runs, and are
+    zeros again after ``reset()``; an inference that is dropped does not change them.
+    ``hears`` makes it listen: each window of the run's sound is an inference, in their order, and
+    ``preprocess`` is given a Sound instead of a picture. Its rate is that of the windows.
     """
 
     name: str = None  # type: ignore[assignment]
@@ -88,6 +96,8 @@ class DNN(Generic[T]):
     force_fallback: tuple[str, ...] = ()
     precision: str = Precision.FP32
     options: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
+    hears: Hearing | None = None
     preprocess: Preprocess | None = None
     decode: Decode[T] | None = None
 
@@ -189,6 +199,10 @@ class DNN(Generic[T]):
         object.__setattr__(self, "name", self.name or "")  # until it is an attribute of a class
         object.__setattr__(self, "options", {} if self.options is None else self.options)
         where = f"DNN {self.name!r}" if self.name else f"DNN(model={self.model!r})"
+        if self.hears is not None:
+            object.__setattr__(self, "on_event", True)  # of a window
+            if self.rate_hz == DEFAULT_RATE_HZ:
+                object.__setattr__(self, "rate_hz", self.hears.rate_hz)
         if self.model is None or self.model == "":
             raise ConfigError(f"{where} needs a model: a name, an .onnx file or a Pipeline")
         for rate in ("rate_hz", "max_rate_hz", "latency_constraint_ms"):
@@ -209,9 +223,9 @@ class DNN(Generic[T]):
             raise ConfigError(f"{where}: {unknown('priority', self.priority, Priority)}")
         if self.precision not in Precision.values():
             raise ConfigError(f"{where}: {unknown('precision', self.precision, Precision)}")
-        if not isinstance(self.model, str) and (self.preprocess or self.decode):
+        if not isinstance(self.model, str) and (self.preprocess or self.decode or self.state):
             raise ConfigError(
-                f"{where}: preprocess and decode go with the name of a file; "
+                f"{where}: preprocess, decode and state go with the name of a file; "
                 f"{type(self.model).__name__} has its own"
             )
 
@@ -229,7 +243,7 @@ class DNN(Generic[T]):
     @property
     def pipeline_options(self) -> dict[str, Any]:
         """The arguments of the model's pipeline."""
-        own = {"preprocess": self.preprocess, "decode": self.decode}
+        own = {"preprocess": self.preprocess, "decode": self.decode, "state": self.state or None}
         return {**self.options, **{name: each for name, each in own.items() if each is not None}}
 
     @property

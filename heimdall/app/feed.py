@@ -55,6 +55,10 @@ class Feed(Generic[T]):
         """Ask for one inference on the newest frame (``App.request``)."""
         self._app.request(self.name, **options)
 
+    def reset(self) -> None:
+        """Have its state begin anew with zeros (``App.reset``)."""
+        self._app.reset(self.name)
+
     def adjust(self, **wishes: Unpack[Wishes]) -> None:
         """Want it more urgently or more often than declared from now on (``App.adjust``)."""
         self._app.adjust(self.name, **wishes)

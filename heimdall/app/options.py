@@ -63,6 +63,7 @@ class RunOptions:
     """
 
     source: str | int | Path | Source | None = None  # camera index, file, stream URL or image
+    sound: str | None = None  # for DNNs that hear: "microphone", "microphone:NAME", or a file
     fps: float | None = None  # target frame rate
     size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
     scheduler: str | type[Scheduler] | Scheduler | None = None  # name, file.py[:Class], or one
@@ -177,6 +178,7 @@ class RunArguments(TypedDict, total=False):
     """The options of a run as keyword arguments: ``run(app, headless=True, seconds=5)``."""
 
     source: str | int | Path | Source | None
+    sound: str | None
     fps: float | None
     size: tuple[int, int] | None
     scheduler: str | type[Scheduler] | Scheduler | None

@@ -44,6 +44,11 @@ from heimdall.vocabulary.enums import (
         metavar="SOURCE",
         help="Camera index, file, stream URL or image; or kind:rest, such as picamera:0.",
     ),
+    click.option(
+        "--sound",
+        metavar="SOUND",
+        help="For networks that hear: microphone, microphone:NAME, or a file.",
+    ),
     click.option("--fps", type=float, help="Target frame rate."),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),
     click.option(

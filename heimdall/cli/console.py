@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _NOTED = (
     *("heimdall.render.preview", "heimdall.serve", "heimdall.runtime.opening.tuning"),
-    *("heimdall.runtime.run", "heimdall.runtime.session.reload"),
+    *("heimdall.runtime.run", "heimdall.runtime.session.reload", "heimdall.graph.graph"),
 )
 FAILED = 2  # a HeimdallError, or a command line that cannot be understood
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -166,6 +166,7 @@ def of_flags(said: str) -> str:
     said = said.replace("headless=True", "--headless").replace(
         "precision='fp32'", "--precision fp32"
     )
+    said = re.sub(r"shapes=\{'(.+?)': ([0-9.]+)\}", r"--value \1=\2", said)
     return re.sub(
         r"shapes=\{'(.+?)': \[([0-9, ]+)\]\}",
         lambda found: f"--shape {found[1]}={found[2].replace(', ', 'x')}",
@@ -204,7 +205,7 @@ class _ToStandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            click.echo(self.format(record), err=True)
+            click.echo(of_flags(self.format(record)), err=True)
         except Exception:
             self.handleError(record)
 

@@ -15,13 +15,13 @@ from heimdall.cli.parameters import (
     FILE,
     completing,
     device_option,
+    input_options,
     json_option,
     measuring_options,
     model_argument,
     model_names,
     options,
     precision_option,
-    shape_option,
     show,
 )
 from heimdall.errors import ConfigError, unknown
@@ -234,7 +234,7 @@ def partition(
     click.option("--all", "every", is_flag=True, help="Every bundled model."),
     click.option("--cores", type=click.IntRange(1), help="Cores for both sides."),
     precision_option,
-    shape_option,
+    input_options,
     device_option,
     json_option,
 )

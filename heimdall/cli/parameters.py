@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Callable
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     return name, tuple(int(side) for side in re.split("[x,]", sides))
 
 
+def parse_value(text: str) -> tuple[str, float]:
+    """``"sr=16000"`` to ``("sr", 16000)``; ConfigError when it is not that."""
+    name, _, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = nan
+    if not name or not isfinite(value):
+        raise ConfigError(f"{text!r}: expected INPUT=NUMBER, such as sr=16000")
+    return name, int(value) if value == int(value) else value
+
+
 def completing(names: Callable[[], list[str]], *, listed: bool = False) -> Complete:
     """What a shell offers for a word: the names that begin so, else files. ``listed``: the word is
     several, with commas between them."""
@@ -56,6 +69,17 @@ def completing(names: Callable[[], list[str]], *, listed: bool = False) -> Compl
         return [CompletionItem(each) for each in found] or [CompletionItem(word, type="file")]
 
     return complete
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator, in reading order."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
 
 
 class Named(click.Option):
@@ -109,7 +133,9 @@ SIZE = Parsed("WxH", parse_size)
 PRESS = Parsed("S:KEY", parse_press)
 SERVE = Parsed("[HOST:]PORT", parse_serve)
 SHAPE = Parsed("INPUT=1x3xHxW", parse_shape)
+VALUE = Parsed("INPUT=NUMBER", parse_value)
 NAMES = Parsed("A,B", parse_names)
+_VALUES = "heimdall.values"  # of a command line
 FILE = click.Path(dir_okay=False, path_type=Path)
 app_argument = click.argument("app", shell_complete=completing(known_apps))
 model_argument = click.argument("model", shell_complete=completing(model_names))
@@ -135,13 +161,22 @@ policy_option = click.option(
     metavar="NAME",
     help="How the system runs the software GPU: rr, rr-N (slices of N ms), fifo or normal.",
 )
-shape_option = click.option(
+_shape_option = click.option(
     "--shape",
     "shapes",
     type=SHAPE,
     multiple=True,
-    callback=lambda ctx, param, values: dict(values),
+    callback=lambda ctx, param, values: {**dict(values), **ctx.meta.get(_VALUES, {})},
     help="Fix the shape of an input; repeat for more.",
+)
+_value_option = click.option(
+    "--value",
+    type=VALUE,
+    multiple=True,
+    expose_value=False,
+    is_eager=True,  # before --shape, which hands both on
+    callback=lambda ctx, param, values: ctx.meta.update({_VALUES: dict(values)}),
+    help="Fix what an input is, as a number: a sampling rate, say; repeat for more.",
 )
 fallback_option = click.option(
     "--fallback",
@@ -160,24 +195,14 @@ precision_option = click.option(
     show_default=True,
     help="Of the network in the GPU's memory; auto: fp16 where it is faster and right.",
 )
+input_options = options(_shape_option, _value_option)
 measuring_options = (
-    shape_option,
+    input_options,
     device_option,
     cores_option,
     fallback_option,
     remeasure_option,
 )
-
-
-def options(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one decorator, in reading order."""
-
-    def decorate(command: Any) -> Any:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorate
 
 
 def typed_command() -> str:

@@ -10,12 +10,12 @@ from heimdall.app.options import parse_source
 from heimdall.cli import console
 from heimdall.cli.parameters import (
     FILE,
-    SHAPE,
     SIZE,
     Named,
     completing,
     cores_option,
     device_option,
+    input_options,
     json_option,
     known_apps,
     options,
@@ -38,13 +38,7 @@ PORT = click.IntRange(0, 65535)
         required=True,
         help="Serve an .onnx file under a name; repeat for more.",
     ),
-    click.option(
-        "--shape",
-        "shapes",
-        type=SHAPE,
-        multiple=True,
-        help="Fix the shape of MODEL:INPUT; repeat for more.",
-    ),
+    input_options,
     click.option(
         "--slo-ms",
         type=float,
@@ -114,7 +108,7 @@ def _host(app: str | None, progress: console.ProgressBars, **given: Any) -> dict
         raise DeviceError(f"serving needs more packages ({error}): {line('serve')}") from error
 
     take = given.pop
-    offers = parse_offers(take("models"), take("slo_ms"), dict(take("shapes")))
+    offers = parse_offers(take("models"), take("slo_ms"), take("shapes"))
     tls = tls_of(take("tls_certificate"), take("tls_key"))
     asked = {"clients": take("max_clients"), "waiting": take("max_waiting")}
     megabytes = take("max_megabytes")

@@ -18,7 +18,9 @@ def check_inputs(graph: Graph, given: Mapping[str, np.ndarray]) -> None:
     if set(given) != set(names):
         raise ModelError(f"{graph.name} has inputs {names}; given were {list(given)}")
     for tensor in graph.inputs:
-        array = np.asarray(given[tensor.name])
+        array = given[tensor.name]
+        if not hasattr(array, "dtype"):
+            array = np.asarray(array)
         if array.shape != tensor.shape or array.dtype != tensor.dtype:
             raise ModelError(
                 f"input {tensor.name!r} of {graph.name} must be {tensor.dtype} of shape "
@@ -31,6 +33,8 @@ def check_finite(graph: Graph, given: Mapping[str, np.ndarray]) -> None:
     """Raise ModelError where an input holds what is no number: all that follows would be none.
     A sum has one if any of its terms is one, and takes 0.1 ms a megabyte."""
     for name, array in given.items():
+        if not isinstance(array, np.ndarray):
+            continue  # what a network has kept of its own
         if array.dtype.kind == "f" and not np.isfinite(array.sum(dtype=np.float32)):
             if np.isfinite(array).all():  # large numbers add up to infinity
                 continue
@@ -71,9 +75,9 @@ def check_range(
             raise ValueError(f"op {op.name!r} is {kind} op: use {call}")
 
 
-def check_read(network: LoadedNetwork, state: State) -> list[str]:
-    """The outputs that a job has computed, by name. Raises ValueError where it has not reached
-    the end, nor that of an exit."""
+def check_read(network: LoadedNetwork, state: State, leave: Collection[str] = ()) -> list[str]:
+    """The outputs that a job has computed, by name, but for those to ``leave``. Raises ValueError
+    where it has not reached the end, nor that of an exit."""
     graph, count, position = network.graph, len(network.ops), state.position
     if network.exits:
         found = computed(graph.exits, network.exits, state.progress)
@@ -83,7 +87,7 @@ def check_read(network: LoadedNetwork, state: State) -> list[str]:
         raise ValueError(
             f"{graph.name} has run {max(position, 0)} of {count} ops: run the rest before reading"
         )
-    return found
+    return [name for name in found if name not in leave]
 
 
 def is_forced(node: Node, forced: Collection[str]) -> bool:

@@ -88,7 +88,10 @@ def _submodel(
         constants,
     )
     return onnx.helper.make_model(
-        part, opset_imports=graph.bare.opset_import, ir_version=graph.bare.ir_version
+        part,
+        opset_imports=graph.bare.opset_import,
+        ir_version=graph.bare.ir_version,
+        functions=graph.bare.functions,
     )
 
 

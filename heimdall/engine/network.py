@@ -8,10 +8,10 @@ preemption is a chunk: the ``RunPartial(startIdx, endIdx)`` of the Heimdall pape
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -94,7 +94,8 @@ class LoadedNetwork(ABC, Generic[S]):
 
     @abstractmethod
     def write(self, state: S, inputs: Mapping[str, np.ndarray]) -> None:
-        """Set the input tensors (NCHW or whatever the graph declares) and rewind to op 0.
+        """Set the input tensors (NCHW or whatever the graph declares) and rewind to op 0. Those
+        that ``keep`` gave may be among them.
 
         Raises ModelError when a name, shape or type does not match ``inputs``.
         """
@@ -126,9 +127,16 @@ class LoadedNetwork(ABC, Generic[S]):
         return the elapsed ns. Copies between processors are included."""
 
     @abstractmethod
-    def read(self, state: S) -> dict[str, np.ndarray]:
-        """The output tensors, in the graph's shapes; valid after the last op has run. Of a network
-        with exits: those that were computed, once all ops of an exit have run."""
+    def read(self, state: S, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
+        """The output tensors, in the graph's shapes, but for those to ``leave``; valid after the
+        last op has run. Of a network with exits: those that were computed, once all ops of an exit
+        have run."""
+
+    def keep(self, state: S, names: Collection[str]) -> Mapping[str, Any]:
+        """Some outputs for the next inference, whose ``write`` takes them where they are; to
+        everyone else they are arrays (``numpy.asarray``). Default: they are arrays."""
+        others = [each.name for each in self.outputs if each.name not in names]
+        return self.read(state, leave=others) if names else {}
 
     def infer(self, state: S, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """A whole inference, ops that fall back to the CPU included."""

@@ -106,8 +106,8 @@ class NullNetwork(LoadedNetwork[State]):
     def run_fallback(self, state: State, start: int, end: int) -> int:
         return self._advance(state, start, end, fallback=True)
 
-    def read(self, state: State) -> dict[str, np.ndarray]:
-        names = check_read(self, state)
+    def read(self, state: State, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
+        names = check_read(self, state, leave)
         tensors = (self.graph.tensors[name] for name in names)
         return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
 

@@ -62,7 +62,8 @@ class OnnxRuntimeEngine(Engine):
         fusion."""
         check_forced(graph, force_fallback)
         levels = ort.GraphOptimizationLevel
-        plain = bool(force_fallback) or self.processor == CPU
+        whole = bool(graph.bare.functions)  # one op, whatever an optimiser makes of it
+        plain = bool(force_fallback) or whole or self.processor == CPU
         try:
             model = graph.model if plain else _optimised(graph)
             made = {name for node in model.graph.node for name in node.output}
@@ -161,8 +162,8 @@ class OnnxRuntimeNetwork(LoadedNetwork[OnnxRuntimeState]):
     def run_fallback(self, state: OnnxRuntimeState, start: int, end: int) -> int:
         return self._run(state, start, end, fallback=True)
 
-    def read(self, state: OnnxRuntimeState) -> dict[str, np.ndarray]:
-        names = check_read(self, state)
+    def read(self, state: OnnxRuntimeState, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
+        names = check_read(self, state, leave)
         found = {name: state.values[name].numpy() for name in names}
         for tensor in map(self.graph.tensors.__getitem__, names):
             if found[tensor.name].shape != tensor.shape:

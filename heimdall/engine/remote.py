@@ -235,15 +235,16 @@ class RemoteNetwork(LoadedNetwork[RemoteState]):
         check_range(self, state, start, end, fallback=True)
         return 0
 
-    def read(self, state: RemoteState) -> dict[str, np.ndarray]:
+    def read(self, state: RemoteState, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
         check_range(self, state, 1, 1)
-        return dict(state.outputs)
+        return {name: each for name, each in state.outputs.items() if name not in leave}
 
     def _infer(self, inputs: Mapping[str, np.ndarray], within_s: float) -> dict[str, np.ndarray]:
         from tritonclient import grpc as triton
 
         given = []
-        for name, array in inputs.items():
+        for name, each in inputs.items():
+            array = np.asarray(each)
             given.append(triton.InferInput(name, array.shape, datatype(array.dtype)))
             given[-1].set_data_from_numpy(array)
         with self._lock:

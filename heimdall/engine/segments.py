@@ -74,9 +74,9 @@ class SegmentedNetwork(LoadedNetwork[SegmentState]):
         check_range(self, state, start, end, fallback=True)
         return 0
 
-    def read(self, state: SegmentState) -> dict[str, np.ndarray]:
+    def read(self, state: SegmentState, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
         check_range(self, state, len(self.ops), len(self.ops))
-        return dict(state.values)
+        return {name: each for name, each in state.values.items() if name not in leave}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:

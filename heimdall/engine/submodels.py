@@ -107,7 +107,10 @@ class Splitter:
             if self.needed(name, end):
                 graph.output.append(onnx.ValueInfoProto(name=name))
         return onnx.ModelProto(
-            ir_version=self._model.ir_version, opset_import=self._model.opset_import, graph=graph
+            ir_version=self._model.ir_version,
+            opset_import=self._model.opset_import,
+            functions=self._model.functions,
+            graph=graph,
         )
 
     def needed(self, name: str, end: int) -> bool:

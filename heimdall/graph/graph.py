@@ -6,10 +6,12 @@ How a file is checked and simplified is in ``onnx_file``.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,11 @@ from onnx import helper, numpy_helper
 from heimdall.errors import ModelError
 from heimdall.graph import limits, weights
 from heimdall.graph.exits import DeclaredExit, order_nodes
-from heimdall.graph.onnx_file import read_model
+from heimdall.graph.onnx_file import NOTE, Inputs, read_model
 from heimdall.graph.simplified import Simplified, scan, simplified_model
 from heimdall.graph.values import attributes_of
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Graph:
     @property
     def metadata(self) -> Mapping[str, str]:
         """What the file says of itself: names of classes, an alphabet, who made it."""
-        return {entry.key: entry.value for entry in self.bare.metadata_props}
+        return {entry.key: entry.value for entry in self.bare.metadata_props if entry.key != NOTE}
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
@@ -112,17 +116,20 @@ class Graph:
         return self.model.SerializeToString()
 
 
-def load_graph(
-    path: str | Path, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None = None
-) -> Graph:
+def load_graph(path: str | Path, shapes: Inputs | Sequence[int] | None = None) -> Graph:
     """Read, check and simplify an ONNX file.
 
     ``shapes`` fixes or replaces input shapes: a mapping from input name, or one shape for a
-    model with a single input. Declared fixed shapes may be replaced as well.
+    model with a single input. Declared fixed shapes may be replaced as well. A number instead of a
+    shape is what the input always is: a sampling rate, say. Where nothing is said, a free batch is
+    one, and free sides of a picture are 480 x 640.
+
+    Branches whose condition is known then are part of the graph. Other control flow makes the
+    whole model one node, which runs on the CPU.
 
     Raises ModelError, naming the file and the node, for anything that cannot be run:
     unreadable or truncated files, opsets outside 9-23, unknown ops, shapes that do not infer or
-    do not fit, tensors larger than ``limits`` allows, sparse tensors, control flow, external data
+    do not fit, tensors larger than ``limits`` allows, sparse tensors, external data
     outside the model's folder. Nothing is allocated for what is too large.
 
     Shapes follow from those of the inputs: what the file says of others may be stale. Models in
@@ -134,7 +141,9 @@ def load_graph(
         scanned = scan(path)
     except OSError as error:
         raise ModelError(f"cannot read model {path}: {error.strerror or error}") from error
-    return _load(path, scanned.digest, lambda: simplified_model(path, scanned, shapes))
+    given = shapes if isinstance(shapes, Mapping) else {}
+    numbers = {name: each for name, each in given.items() if isinstance(each, int | float)}
+    return _load(path, scanned.digest, lambda: simplified_model(path, scanned, shapes), numbers)
 
 
 def graph_from_model(model: onnx.ModelProto, name: str = "model") -> Graph:
@@ -144,19 +153,30 @@ def graph_from_model(model: onnx.ModelProto, name: str = "model") -> Graph:
     return _load(path, content, lambda: Simplified(*read_model(path, raw, None), {}))
 
 
-def _load(path: Path, content: hashlib._Hash, read: Callable[[], Simplified]) -> Graph:
+def _load(
+    path: Path,
+    content: hashlib._Hash,
+    read: Callable[[], Simplified],
+    numbers: Mapping[str, float] = MappingProxyType({}),
+) -> Graph:
     try:
         found = read()
         digest = content.copy()
         for value in found.model.graph.input:
             dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
             digest.update(repr((value.name, dims)).encode())
-        return _to_graph(path, found, digest.hexdigest())
+        for name, number in numbers.items():
+            digest.update(repr((name, number)).encode())
+        graph = _to_graph(path, found, digest.hexdigest())
     except ModelError:
         raise
     except Exception as error:
         # A damaged file can break any step: names that are no text, types that do not exist.
         raise ModelError(f"model {path} is corrupt: {type(error).__name__}: {error}") from error
+    for entry in found.model.metadata_props:
+        if entry.key == NOTE:
+            log.info("%s", entry.value)
+    return graph
 
 
 def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:

@@ -14,16 +14,16 @@ import onnx
 from onnx import TensorProto, TypeProto, helper, numpy_helper, shape_inference
 
 from heimdall.errors import ModelError
-from heimdall.graph import limits
+from heimdall.graph import control_flow, limits
 from heimdall.graph.checks import BY_VALUE, MisfitError, Site, check_node
 from heimdall.graph.folding import Constants
 from heimdall.graph.limits import count, say_bytes
 from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import (
     attributes_of,
+    check_stored,
     constant_of,
     fixed_shape,
-    node_name,
     opset_of,
     tensor_bytes,
     tensor_type,
@@ -42,7 +42,7 @@ def infer(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without nodes that depend on constants alone, and with the type of every tensor.
 
     Raises ModelError, naming the node, for what does not fit, is too large, or cannot be known
-    without running it.
+    without running it; UnknownPathError where that is which of its nodes run.
     """
     walk = _Walk(path, model)
     for index, node in enumerate(model.graph.node):
@@ -59,14 +59,14 @@ class _Walk:
         for item in model.graph.initializer:
             self._types[item.name] = tensor_type(item.data_type, tuple(item.dims))
         self._kept: list[onnx.NodeProto] = []
-        self._read = {name for node in model.graph.node for name in node.input}
+        self._read = {name for _, node in control_flow.nodes_of(model.graph) for name in node.input}
         self._read |= {value.name for value in model.graph.output}
         for value in model.graph.input:
             self._check_size(f"input {value.name!r} of {path}", value.type, full=True)
 
     def visit(self, index: int, node: onnx.NodeProto) -> None:
         """Look at the next node."""
-        where = f"node {node_name(index, node)!r} ({node.op_type}) of {self._path}"
+        where = control_flow.where(self._path, index, node)
         for name in node.input:
             if name and name not in self._types:
                 raise ModelError(f"{where}: nothing before it makes its input {name!r}")
@@ -75,6 +75,9 @@ class _Walk:
                 raise ModelError(f"{where}: its output {name!r} is there already")
         if self._is_known(node, where):
             return
+        if node.op_type in control_flow.OPS and node.domain in _STANDARD:
+            self._branch(index, node, where)
+            return
         folds = self._constants.folds(node)
         types = self._checked_types(node, where, folds)
         self._types |= types
@@ -82,6 +85,19 @@ class _Walk:
             self._constants.add(node, types, where)
         else:
             self._kept.append(node)
+
+    def _branch(self, index: int, node: onnx.NodeProto, where: str) -> None:
+        """The branch of an If whose condition is known takes its place."""
+        if node.op_type != "If" or node.input[0] not in self._constants:
+            raise control_flow.UnknownPathError(where)
+        taken = control_flow.branch(node, bool(self._constants.array(node.input[0]).all()))
+        self._read |= {name for _, inner in control_flow.nodes_of(taken) for name in inner.input}
+        for item in taken.initializer:
+            check_stored(f"tensor {item.name!r} of {self._path}", item)
+            self._constants.store(item, where)
+            self._types[item.name] = tensor_type(item.data_type, tuple(item.dims))
+        for inner in taken.node:
+            self.visit(index, inner)
 
     def _is_known(self, node: onnx.NodeProto, where: str) -> bool:
         """Is it a constant of the file, or the size of something? Then it is stored."""

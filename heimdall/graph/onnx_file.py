@@ -14,21 +14,25 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnx.inliner
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph import half, inference, quantised
+from heimdall.graph import control_flow, half, inference, quantised
 from heimdall.graph.external_data import read_external_data
 from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import fixed_shape, node_name, opset_of
 
 OPSETS = range(9, 24)
-_CONTROL_FLOW = {"If", "Loop", "Scan", "SequenceMap"}
 _DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}  # what onnxruntime can run
+
+NOTE = "heimdall.note"  # a key of metadata
+Inputs = Mapping[str, Sequence[int] | float]  # shapes, or numbers that inputs always are
+# Where a picture's sides are free: those of the usual camera.
+_HEIGHT, _WIDTH = 480, 640
 
 
 def read_model(
-    path: Path, raw: bytes, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
+    path: Path, raw: bytes, shapes: Inputs | Sequence[int] | None
 ) -> tuple[onnx.ModelProto, int]:
     """The simplified model and its opset; every node is named and every output is written by a
     node. Raises ModelError as ``graph.load_graph`` says."""
@@ -39,9 +43,31 @@ def read_model(
     _drop_overridable_constants(model)
     _fix_input_shapes(path, model, shapes)
     _forget_shapes(model)
+    if any(node.op_type in control_flow.OPS for node in model.graph.node):
+        try:
+            model = _known_branches(path, model)
+        except control_flow.UnknownPathError as node:
+            why = f"{node}: what runs is not known beforehand"
+            whole = control_flow.as_one_node(path, model, control_flow.samples(model), why)
+            note(whole, f"{why}, so all of it runs on the CPU")
+            return whole, opset
     half.widen(model)
     quantised.rewrite(path, model)
     return _simplify(path, model), opset
+
+
+def _known_branches(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without control flow. Raises UnknownPathError where that cannot be."""
+    _name_nodes(model)
+    made = inference.infer(path, model)
+    made.metadata_props.extend(model.metadata_props)
+    _forget_shapes(made)
+    return made
+
+
+def note(model: onnx.ModelProto, said: str) -> None:
+    """Keep with a model what its user is to be told each time that it is loaded."""
+    model.metadata_props.add(key=NOTE, value=said)
 
 
 def _parse(path: Path, raw: bytes) -> onnx.ModelProto:
@@ -102,9 +128,7 @@ def _dims(value: onnx.ValueInfoProto) -> list[int]:
 
 
 def _fix_input_shapes(
-    path: Path,
-    model: onnx.ModelProto,
-    shapes: Mapping[str, Sequence[int]] | Sequence[int] | None,
+    path: Path, model: onnx.ModelProto, shapes: Inputs | Sequence[int] | None
 ) -> None:
     inputs = model.graph.input
     names = [value.name for value in inputs]
@@ -117,10 +141,25 @@ def _fix_input_shapes(
     for name in shapes:
         if name not in names:
             raise ModelError(f"model {path} has no input {name!r}; its inputs are {names}")
-    for value in inputs:
+    for value in list(inputs):
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {value.name!r} of {path} is not a tensor")
-        _fix_input_shape(path, value, shapes.get(value.name))
+        given = shapes.get(value.name)
+        if isinstance(given, int | float):
+            model.graph.initializer.append(_always(path, value, given))
+            inputs.remove(value)
+        else:
+            _fix_input_shape(path, model, value, given)
+
+
+def _always(path: Path, value: onnx.ValueInfoProto, number: float) -> onnx.TensorProto:
+    """An input as a constant: the same number everywhere, of its type."""
+    shape = [max(dim.dim_value, 1) for dim in value.type.tensor_type.shape.dim]
+    kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    array = np.full(shape, number).astype(kind)
+    if not np.all(array == number):
+        raise ModelError(f"input {value.name!r} of {path} is {kind}, and cannot be {number}")
+    return numpy_helper.from_array(array, value.name)
 
 
 def _forget_shapes(model: onnx.ModelProto) -> None:
@@ -130,7 +169,9 @@ def _forget_shapes(model: onnx.ModelProto) -> None:
         value.type.tensor_type.ClearField("shape")
 
 
-def _fix_input_shape(path: Path, value: onnx.ValueInfoProto, shape: Sequence[int] | None) -> None:
+def _fix_input_shape(
+    path: Path, model: onnx.ModelProto, value: onnx.ValueInfoProto, shape: Sequence[int] | None
+) -> None:
     declared = value.type.tensor_type.shape.dim
     if shape is not None and not value.type.tensor_type.HasField("shape"):
         for _ in shape:  # not even their number is known
@@ -139,6 +180,13 @@ def _fix_input_shape(path: Path, value: onnx.ValueInfoProto, shape: Sequence[int
         dims = [dim.dim_value for dim in declared]
         if len(dims) == 4 and dims[0] <= 0:
             dims[0] = 1  # a free batch dimension is one image
+        if (assumed := _picture(dims)) != dims:
+            dims = assumed
+            note(
+                model,
+                f"input {value.name!r} of {path.name} has free sides: they are those of a camera's "
+                f"picture, shapes={{{value.name!r}: {dims}}}",
+            )
     elif len(shape) != len(declared) or not all(
         isinstance(size, int | np.integer) for size in shape
     ):
@@ -159,15 +207,23 @@ def _fix_input_shape(path: Path, value: onnx.ValueInfoProto, shape: Sequence[int
         dim.dim_value = size
 
 
+def _picture(dims: list[int]) -> list[int]:
+    """Sizes of pictures whose sides are free: the usual camera's."""
+    free = [index for index, size in enumerate(dims) if size <= 0]
+    if len(dims) == 4 and free == [2, 3] and dims[1] in (1, 3, 4):
+        return [*dims[:2], _HEIGHT, _WIDTH]
+    if len(dims) == 4 and free == [1, 2] and dims[3] in (1, 3, 4):
+        return [dims[0], _HEIGHT, _WIDTH, dims[3]]
+    return dims
+
+
 def _refuse_unsupported(path: Path, model: onnx.ModelProto, opset: int) -> None:
     if model.graph.sparse_initializer:
         name = model.graph.sparse_initializer[0].values.name
         raise ModelError(f"model {path}: sparse tensor {name!r} is not supported; make it dense")
     functions = {(item.domain, item.name) for item in model.functions}
-    for index, node in enumerate(model.graph.node):
-        where = f"node {node_name(index, node)!r} ({node.op_type}) of {path}"
-        if node.op_type in _CONTROL_FLOW:
-            raise ModelError(f"{where}: control flow is not supported; export without it")
+    for index, node in control_flow.nodes_of(model.graph):
+        where = control_flow.where(path, index, node)
         if any(item.name == "sparse_value" for item in node.attribute):
             raise ModelError(f"{where}: sparse tensors are not supported; make it dense")
         if (node.domain, node.op_type) in functions:

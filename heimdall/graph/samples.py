@@ -23,8 +23,8 @@ def sample_inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
     """An array for every input. Pictures are -1..1 (integers: 0..255); vectors, such as style
     weights, are positive and sum to one."""
     return {
-        tensor.name: _sample(
-            tensor, np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
+        tensor.name: np.asarray(
+            _sample(tensor, np.random.default_rng([seed, zlib.crc32(tensor.name.encode())]))
         )
         for tensor in graph.inputs
     }

@@ -63,7 +63,7 @@ def scan(path: Path) -> Scanned:
 
 
 def simplified_model(
-    path: Path, scanned: Scanned, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
+    path: Path, scanned: Scanned, shapes: onnx_file.Inputs | Sequence[int] | None
 ) -> Simplified:
     """What ``onnx_file.read_model`` returns for a file that ``scan`` went through, kept for the
     next time. Raises ModelError as that does."""
@@ -80,9 +80,7 @@ def simplified_model(
     return Simplified(model, opset, {})
 
 
-def _file(
-    scanned: Scanned, shapes: Mapping[str, Sequence[int]] | Sequence[int] | None
-) -> Path | None:
+def _file(scanned: Scanned, shapes: onnx_file.Inputs | Sequence[int] | None) -> Path | None:
     digest = scanned.digest.copy()
     digest.update(f"\0{shapes!r}\0{version()}".encode())
     try:

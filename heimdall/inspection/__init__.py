@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from heimdall.analyzer.store import load_or_measure
 from heimdall.engine.checks import check_forced_names
 from heimdall.errors import ConfigError, unknown
 from heimdall.graph.graph import Graph, load_graph
+from heimdall.graph.onnx_file import Inputs
 from heimdall.models.catalog import CATALOG
 from heimdall.runtime.execution.processors import Processors, open_processors
 from heimdall.system import paths, softgpu
 from heimdall.vocabulary.enums import Precision
 
-Shapes = Mapping[str, Sequence[int]]
+Shapes = Inputs
 
 
 def load_networks(model: str, shapes: Shapes | None = None) -> list[Graph]:

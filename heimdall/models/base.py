@@ -14,6 +14,7 @@ from heimdall.system import paths
 
 if TYPE_CHECKING:
     from heimdall.graph.graph import Graph
+    from heimdall.graph.onnx_file import Inputs
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)  # what a pipeline gives the app
 
@@ -30,11 +31,13 @@ class Prepared:
 class Network:
     """One ONNX file of a pipeline and the input shapes it is run at.
 
-    ``file`` is a bundled file's name, or an absolute path.
+    ``file`` is a bundled file's name, or an absolute path. ``state``: outputs that are inputs of
+    the next inference, by name; of the first stage alone.
     """
 
     file: str
-    shapes: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    shapes: Inputs = field(default_factory=dict)
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:

@@ -10,11 +10,13 @@ import numpy as np
 
 from heimdall.errors import AppError, ModelError
 from heimdall.graph.graph import Graph
+from heimdall.graph.onnx_file import Inputs
 from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.memory import without_state
 
 T = TypeVar("T")
 
-Preprocess = Callable[[np.ndarray], Mapping[str, np.ndarray] | Prepared]
+Preprocess = Callable[[Any], Mapping[str, np.ndarray] | Prepared]  # of a picture, or a Sound
 Decode = Callable[[Mapping[str, np.ndarray], Any], T]
 
 
@@ -23,8 +25,10 @@ class OnnxPipeline(Pipeline[T]):
 
     ``preprocess(image)`` gets a BGR frame and returns the input tensors by name, or a Prepared
     that carries a context as well; ``decode(outputs, context)`` turns the output tensors into
-    the result. Without a context of its own, decode gets the frame's (height, width).
-    ``shapes`` fixes free input dimensions by input name. Both are called from pool threads. One
+    the result. Without a context of its own, decode gets the frame's (height, width), or the Sound.
+    ``shapes`` fixes free input dimensions by input name (a number: what that input always is);
+    ``state`` names outputs that are inputs of the next inference: neither function sees these. Both
+    are called from pool threads. One
     with a method ``bind(graph)`` is shown the model first, as the ready ones need: ImageInput,
     Boxes, HeatMaps, Masks, Embedding.
     """
@@ -34,18 +38,19 @@ class OnnxPipeline(Pipeline[T]):
         path: str | Path,
         preprocess: Preprocess,
         decode: Decode[T],
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Inputs | None = None,
+        state: Mapping[str, str] | None = None,
     ) -> None:
         path = Path(path).absolute()
         if not path.is_file():
             raise ModelError(f"no model file at {path}; check the path")
-        self.networks = (Network(str(path), dict(shapes or {})),)
+        self.networks = (Network(str(path), dict(shapes or {}), dict(state or {})),)
         self._preprocess, self._decode = preprocess, decode
 
     def bind(self, graphs: Sequence[Graph]) -> None:
         for part in (self._preprocess, self._decode):
             if hasattr(part, "bind"):
-                part.bind(graphs[0])
+                part.bind(without_state(graphs[0], self.networks[0].state))
 
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]
@@ -58,7 +63,7 @@ class OnnxPipeline(Pipeline[T]):
                 f"preprocess of {self.networks[0].path.name} must return a mapping of input "
                 f"tensors or a Prepared, not {type(made).__name__}"
             )
-        return [Prepared(made, image.shape[:2])]
+        return [Prepared(made, image.shape[:2] if isinstance(image, np.ndarray) else image)]
 
     def decode(self, stage: int, outputs: Mapping[str, np.ndarray], context: Any) -> T:
         return self._decode(outputs, context)

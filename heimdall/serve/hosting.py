@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLO_MS = 1000.0
-Shape = tuple[int, ...]
+Shape = tuple[int, ...] | float  # or a number that the input always is
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def parse_offers(
     for each in shapes:
         if each.partition(":")[0] not in offers or ":" not in each:
             raise ConfigError(
-                f"--shape {each}: expected MODEL:INPUT=SHAPE, of a model that is served"
+                f"--shape {each} (or --value): expected MODEL:INPUT, of a model that is served"
             )
     return tuple(offers.values())
 

@@ -13,6 +13,7 @@ EXTRAS = {
     "serve": ("aiohttp", "the picture in a browser, and serving networks"),
     "phone": ("aiortc", "a phone as camera and screen"),
     "virtual-camera": ("pyvirtualcam", "the picture as a camera, for video calls"),
+    "hear": ("sounddevice", "a microphone"),
     "model3d": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
     "lab": ("matplotlib", "charts of the laboratory"),
     "learn": ("torch", "training early exits"),

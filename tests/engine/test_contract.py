@@ -459,3 +459,102 @@ def test_fallback_ops_and_networks_from_elsewhere_do_not_run_together(engine, gr
     foreign = open_engine(other).load(graph)
     with pytest.raises(ValueError, match="another engine"):
         engine.run_together([[GroupMember(foreign, foreign.new_state(), ((0, 1),))]])
+
+
+# --- state from one inference to the next ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recurrent():
+    """A picture and a vector that go round: h' = tanh(conv(x) + conv(h)), n' = n + mean(h')."""
+    random = np.random.default_rng(2)
+    constants = {
+        "w": random.standard_normal((24, 3, 3, 3)).astype(np.float32) * 0.2,
+        "u": random.standard_normal((24, 24, 3, 3)).astype(np.float32) * 0.1,
+    }
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], "in", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["h", "u"], ["b"], "back", pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["a", "b"], ["s"], "both"),
+        helper.make_node("Tanh", ["s"], ["h_next"], "tanh"),
+        helper.make_node("GlobalAveragePool", ["h_next"], ["g"], "pool"),
+        helper.make_node("Flatten", ["g"], ["f"], "flat"),
+        helper.make_node("Add", ["n", "f"], ["n_next"], "count"),
+        helper.make_node("ReduceMax", ["h_next"], ["y"], "largest", keepdims=0),
+    ]
+    shapes = {"x": [1, 3, 10, 14], "h": [1, 24, 10, 14], "n": [1, 24]}
+    proto = helper.make_graph(
+        nodes,
+        "recurrent",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()],
+        [
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, []),
+            helper.make_tensor_value_info("h_next", TensorProto.FLOAT, shapes["h"]),
+            helper.make_tensor_value_info("n_next", TensorProto.FLOAT, shapes["n"]),
+        ],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
+    )
+    imports = [helper.make_opsetid("", 13)]
+    return graph_from_model(helper.make_model(proto, opset_imports=imports, ir_version=8), "rnn")
+
+
+CARRIED = {"h_next": "h", "n_next": "n"}
+
+
+def steps(graph, count, infer):
+    """What comes of some pictures, each inference with the state of the one before."""
+    tensors = {each.name: each for each in graph.inputs}
+    state = {name: np.zeros(tensors[name].shape, np.float32) for name in CARRIED.values()}
+    found = []
+    for seed in range(count):
+        x = np.random.default_rng(seed).standard_normal(tensors["x"].shape).astype(np.float32)
+        outputs = infer({"x": x, **state})
+        state = {given: outputs[name] for name, given in CARRIED.items()}
+        found.append(outputs["y"])
+    return found, {name: np.asarray(each) for name, each in state.items()}
+
+
+def carrying(network):
+    state = network.new_state()
+
+    def infer(inputs):
+        network.write(state, inputs)
+        network.run_any(state, 0, len(network.ops))
+        outputs = network.read(state, leave=CARRIED)
+        assert set(outputs) == {"y"}
+        return {**outputs, **network.keep(state, list(CARRIED))}
+
+    return infer
+
+
+def test_state_goes_on_from_one_inference_to_the_next(engine, recurrent):
+    network = engine.load(recurrent)
+    found, state = steps(recurrent, 5, carrying(network))
+    if not engine.computes:
+        return
+    wanted, last = steps(recurrent, 5, lambda inputs: expected(recurrent, inputs))
+    for here, there in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(here, there, rtol=TOLERANCE, atol=TOLERANCE)
+    for name, array in last.items():
+        np.testing.assert_allclose(state[name], array, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_what_it_keeps_is_not_changed_by_the_next_inference(engine, recurrent):
+    network = engine.load(recurrent)
+    infer = carrying(network)
+    zeros = {each.name: np.zeros(each.shape, np.float32) for each in recurrent.inputs}
+    kept = infer({**zeros, "x": np.ones_like(zeros["x"])})
+    before = np.array(kept["h_next"])
+    infer({**zeros, "h": kept["h_next"]})
+    np.testing.assert_array_equal(np.asarray(kept["h_next"]), before)
+
+
+def test_state_moves_to_another_engine(engine, recurrent):
+    if not engine.computes:
+        pytest.skip("it makes zeros")
+    engines = (engine, open_engine("onnxruntime"))
+    turn = itertools.cycle([carrying(each.load(recurrent)) for each in engines])
+    found, _ = steps(recurrent, 4, lambda inputs: next(turn)(inputs))
+    wanted, _ = steps(recurrent, 4, lambda inputs: expected(recurrent, inputs))
+    for ours, theirs in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=TOLERANCE, atol=TOLERANCE)

@@ -59,8 +59,8 @@ def test_sessions_of_ranges_are_kept_up_to_a_size(selfie, monkeypatch):
     alive: weakref.WeakSet[ort.InferenceSession] = weakref.WeakSet()
 
     class Session(ort.InferenceSession):
-        def __init__(self, *args):
-            super().__init__(*args)
+        def __init__(self, *args, **more):
+            super().__init__(*args, **more)
             alive.add(self)
 
     monkeypatch.setattr(ort, "InferenceSession", Session)

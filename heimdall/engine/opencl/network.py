@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -14,6 +15,7 @@ from heimdall.engine.checks import check_inputs, check_range, check_read
 from heimdall.engine.network import LoadedNetwork, Memory
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain, explaining
+from heimdall.engine.opencl.kept import KeptTensor, is_dense
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Stored
 from heimdall.engine.opencl.state import OpenCLState
@@ -96,6 +98,8 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         check_inputs(self.graph, inputs)
         state.rewind()
         for name, (tensor, chain) in self._edges.heads.items():
+            if not chain and self._stays_there(state, name, inputs[name]):
+                continue
             array = np.asarray(inputs[name])
             if self._kept_on_host(name):
                 state.host[name] = array.copy()
@@ -106,6 +110,27 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             value = self._value(tensor)
             if value is not None and value.storage.first is not None:
                 self._upload(state, value, array)
+
+    def _stays_there(self, state: OpenCLState, name: str, given: Any) -> bool:
+        """Whether an input was on the device already, and has been copied there."""
+        value = self._value(name)
+        if not isinstance(given, KeptTensor) or value is None or value.storage.first is None:
+            return False
+        with explaining(f"writing the state of {self.graph.name}"):
+            there = state.buffer(value.storage)
+            return not self._kept_on_host(name) and given.copy_to(
+                self._engine.transfer, there, value
+            )
+
+    def keep(self, state: OpenCLState, names: Collection[str]) -> Mapping[str, Any]:
+        found: dict[str, Any] = {}
+        for name in names:
+            value = self._value(name)
+            if name in self._placer.left and name not in state.host and value and is_dense(value):
+                tensor, there = self.graph.tensors[name], state.buffer(value.storage)
+                with explaining(f"keeping {name} of {self.graph.name}"):
+                    found[name] = KeptTensor(self._engine.transfer, tensor, value, there)
+        return {**found, **super().keep(state, [name for name in names if name not in found])}
 
     def _kept_on_host(self, name: str) -> bool:
         read = any(name in item.inputs for item in self._compiled.fallbacks.values())
@@ -191,8 +216,8 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         tensor = self.graph.tensors.get(name)
         return array if tensor is None else array.astype(tensor.dtype, copy=False)
 
-    def read(self, state: OpenCLState) -> dict[str, np.ndarray]:
-        names = check_read(self, state)
+    def read(self, state: OpenCLState, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
+        names = check_read(self, state, leave)
         needed, tails = set(names), []
         for op in reversed(self._edges.tails):
             if not needed.isdisjoint(op.outputs):

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyopencl as cl
 
+from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.placed import Array, Picture, Stored
 
 _ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
@@ -103,6 +104,44 @@ class Transfer:
                 array = layout.unpack(own, memory).reshape(shape)
                 return array.copy() if np.may_share_memory(array, floats) else array
             return np.array(_view(floats, value), np.float32).reshape(shape)
+
+    def reaches(self, other: Transfer) -> bool:
+        """Whether both copy within the same memory, of elements of the same type."""
+        return bool(self._context == other._context and self._dtype == other._dtype)
+
+    def copy(self, source: cl.Buffer, origin: Stored, buffer: cl.Buffer, value: Stored) -> None:
+        """Copy a tensor on the device, from the memory of one value to that of another of the same
+        size, either both pictures in blocks of as many channels, or both dense arrays. The rest of
+        its storage becomes zero. Waits."""
+        size, storage = self._dtype.itemsize, value.storage
+        there, here = value.layout, origin.layout
+        if isinstance(there, Layout):
+            count = there.blocks * there.height * there.width * there.block
+        else:
+            count = int(np.prod(there.shape))
+        if storage.floats > count:  # what was there before would show in a halo
+            zero, start = self._dtype.type(0), size * storage.offset
+            cl.enqueue_fill_buffer(self._queue, buffer, zero, start, size * storage.floats)
+        if not isinstance(there, Layout) or not isinstance(here, Layout):
+            cl.enqueue_copy(
+                self._queue,
+                buffer,
+                source,
+                byte_count=size * count,
+                src_offset=size * here.offset,
+                dst_offset=size * there.offset,
+            ).wait()
+            return
+        cl.enqueue_copy(
+            self._queue,
+            buffer,
+            source,
+            src_origin=(size * here.origin, 0, 0),
+            dst_origin=(size * there.origin, 0, 0),
+            region=(size * here.width * here.block, here.height, here.blocks),
+            src_pitches=(size * here.row, size * here.plane),
+            dst_pitches=(size * there.row, size * there.plane),
+        ).wait()
 
     @contextlib.contextmanager
     def opened(

@@ -48,7 +48,7 @@ def _infer(
     deployment: Deployment, image: np.ndarray, options: Mapping[str, Any]
 ) -> tuple[list[int], int, list[int]]:
     """One inference: (preprocessing of each stage in ns, postprocessing in ns, tasks)."""
-    walk = Walk(deployment.pipeline, image, options)
+    walk = Walk(deployment.pipeline, image, options, deployment.memory)
     stages = len(deployment.plan.stages)
     prepare_ns, tasks = [0] * stages, [0] * stages  # a stage that is not reached takes nothing
     while not walk.ended:

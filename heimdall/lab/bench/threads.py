@@ -133,7 +133,7 @@ class DnnThread:
         requested_ns = time.perf_counter_ns() - self._waited_ns
         enqueued_ns = finished_ns = 0
         chunks = 0
-        walk = Walk(self._deployment.pipeline, frame.image, options)
+        walk = Walk(self._deployment.pipeline, frame.image, options, self._deployment.memory)
         while not walk.ended:
             network = self._networks[walk.stage]
             outputs = []
@@ -146,6 +146,7 @@ class DnnThread:
             chunks += network.chunks * len(outputs)
             walk.decode(outputs)
         value = walk.result()
+        walk.remember()
         self._renew(value, frame)
         if self._tracer:
             self._tracer.span(self._name, self._name, enqueued_ns, finished_ns, {})

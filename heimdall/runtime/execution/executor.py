@@ -20,6 +20,7 @@ from heimdall.runtime.execution.chunks import ChunkRunner
 from heimdall.runtime.execution.deployment import Deployment, Networks
 from heimdall.runtime.execution.fallbacks import FallbackRunner
 from heimdall.runtime.execution.frames import Frames, Newest, Renew
+from heimdall.runtime.execution.hearing import Listening
 from heimdall.runtime.execution.ledger import Ledger, Message
 from heimdall.runtime.execution.pool import Pool
 from heimdall.runtime.execution.requests import Requests
@@ -37,6 +38,7 @@ from heimdall.vocabulary.events import (
     DnnMoved,
     Drop,
     Finish,
+    InferenceRequested,
     InputReady,
     Move,
     Prepare,
@@ -110,11 +112,18 @@ class Executor(Ledger):
         deployment: Deployment,
         newest: Newest,
         renew: Renew = lambda value, frame: None,
-    ) -> None:
+    ) -> Frames:
         """A DNN of an app, whose actions will come. ``newest`` gives the frame of a job that
-        begins; ``renew`` hears of each result in the pool, before the inbox does."""
-        frames = Frames(deployment, newest, renew, self._measure, self._pool.shared)
-        self._host(name, deployment.name, deployment, frames)
+        begins; ``renew`` hears of each result in the pool, before the inbox does. Returns its
+        client: of one that listens, a Listening."""
+        client: Frames
+        about = deployment, newest, renew, self._measure, self._pool.shared
+        if deployment.dnn.hears is None:
+            client = Frames(*about)
+        else:
+            client = Listening(*about, ask=lambda: self.inbox.put(InferenceRequested(name)))
+        self._host(name, deployment.name, deployment, client)
+        return client
 
     def _serve(self, name: str, networks: Networks) -> None:
         """A model that answers requests. From any thread."""

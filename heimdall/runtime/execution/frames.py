@@ -16,6 +16,7 @@ from heimdall.runtime.execution.deployment import Deployment
 from heimdall.runtime.execution.runs import RegisteredDnn, RunningJob
 from heimdall.system.workers import Workers
 from heimdall.vocabulary.events import Drop, Prepare
+from heimdall.vocabulary.processors import GPU
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,10 +65,20 @@ class FrameRun(RunningJob):
 
     frame: Frame
 
-    def __init__(self, client: Frames, registered: RegisteredDnn, requested_ns: int) -> None:
+    def __init__(
+        self,
+        client: Frames,
+        registered: RegisteredDnn,
+        requested_ns: int,
+        subject: Any = None,
+    ) -> None:
+        """``subject``: what its pipeline is given instead of the frame's picture."""
         super().__init__(registered, requested_ns)
         self._client, self.frame = client, client.newest()
-        self._walk = Walk(client.deployment.pipeline, self.frame.image, client.options)
+        given = self.frame.image if subject is None else subject
+        deployment = client.deployment
+        self._memory = deployment.memory
+        self._walk = Walk(deployment.pipeline, given, client.options, deployment.memory)
 
     def prepare(self, stage: int) -> tuple[int, float]:
         """Raises AppError where the tensors do not fit, and whatever the app's code raises."""
@@ -77,8 +88,11 @@ class FrameRun(RunningJob):
         else:
             self.read_last()
             self._decode()
+        if self._memory is not None and self.registered.processor != GPU:
+            self._memory.bring()
         tasks = self._walk.prepare()
         self._check(stage, tasks)
+        self.kept = self._memory.outputs if self._memory is not None and stage == 0 else ()
         self.inputs, self.outputs = [task.inputs for task in tasks], {}
         if tasks:
             self._write_first(stage)
@@ -105,6 +119,7 @@ class FrameRun(RunningJob):
         self._decode()
         value = self._walk.result()
         if not self.abandoned:
+            self._walk.remember()
             self._client.renew(value, self.frame)
         return value
 

@@ -40,7 +40,7 @@ class Executes(Protocol):
 
     preloaded: threading.Event  # no loading is under way
 
-    def add(self, name: str, deployment: Deployment, newest: Newest, renew: Renew) -> None:
+    def add(self, name: str, deployment: Deployment, newest: Newest, renew: Renew) -> object:
         """A DNN whose actions will come."""
 
     def leave(self, names: Iterable[str]) -> None:

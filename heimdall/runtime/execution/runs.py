@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -97,6 +97,7 @@ class RunningJob(ABC):
     patient = False  # whether it is tried again where a processor fails, and waits for another one
     frame: Frame | None = None
     abandoned = False
+    kept: Collection[str] = ()  # outputs that are inputs of its DNN's next job
     ahead: Ahead | None = None
 
     def __init__(self, registered: RegisteredDnn, requested_ns: int) -> None:
@@ -143,7 +144,7 @@ class RunningJob(ABC):
                 self._leave()
                 raise
             if where.is_done and action.task + 1 < len(self.inputs):
-                self.outputs[action.task] = where.network.read(where.state)
+                self.outputs[action.task] = self._read(where)
 
     def write_ahead(self, stage: int) -> None:
         """Copy a stage's first input to where it will most likely run, so that the processor need
@@ -159,8 +160,13 @@ class RunningJob(ABC):
         with self._held():
             if self._where is not None and self._where.is_done:
                 last = len(self.inputs) - 1
-                self.outputs[last] = self._where.network.read(self._where.state)
+                self.outputs[last] = self._read(self._where)
             self._leave()
+
+    def _read(self, where: Placement) -> Tensors:
+        """A task's outputs; those that are kept for the next job stay where they are."""
+        network, state, kept = where.network, where.state, self.kept
+        return {**network.read(state, leave=kept), **network.keep(state, kept)}
 
     def end(self) -> None:
         """The job is over, or dropped."""

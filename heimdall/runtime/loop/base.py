@@ -14,6 +14,7 @@ from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
+from heimdall.runtime.execution.hearing import Listening
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.loop.callbacks import Callbacks
 from heimdall.runtime.loop.scene_watch import SceneWatch
@@ -103,6 +104,7 @@ class BaseRun:
         self._startup_s = self._ready_s = 0.0  # to the first picture, and to the app's own
         self._tracker = app._tracker = Tracker()
         self._watch = SceneWatch() if shared_gpu.replaces else None
+        self._listening: dict[str, Listening] = {}  # those that hear
         self._kept = self._new_kept(options)
         try:
             self._join()
@@ -120,7 +122,9 @@ class BaseRun:
         self._reporter = Reporter(app, setup, shared_gpu, self._figures, self._names)
         for name, dnn in self._names.items():
             deployment = setup.deployments[dnn]
-            shared_gpu.executor.add(name, deployment, self._newest, self._renewing(dnn))
+            client = shared_gpu.executor.add(name, deployment, self._newest, self._renewing(dnn))
+            if isinstance(client, Listening):
+                self._listening[dnn] = client
         self._router.join(self, list(self._names))
         shared_gpu.admit(self._names, setup.deployments)
 
@@ -178,6 +182,10 @@ class BaseRun:
         if self._kept is not None:
             self._kept.begin(self._frame, self._setup.source.live)
         self._callbacks.call(self._app.on_start)
+        for dnn, listening in self._listening.items():
+            hearing = self._setup.deployments[dnn].dnn.hears
+            if self._setup.sound is not None and hearing is not None:
+                self._setup.sound.listen(hearing, listening.hear)
         if self._options.offload:
             self._shared_gpu.executor.preload(self._names)
         self._request()
@@ -205,9 +213,19 @@ class BaseRun:
         """Pass on what the app has asked for."""
         if self._app._adjusted:
             self.adjust()
+        resets, self._app._reset = self._app._reset, set()
+        for dnn in resets:
+            self.reset(dnn)
         requests, self._app._requests = self._app._requests, []
         for dnn, options in requests:
             self.ask(dnn, options)
+
+    def reset(self, dnn: str) -> None:
+        """Have the state of a DNN begin anew. Raises AppError where it has none."""
+        memory = self._setup.deployments[dnn].memory
+        if memory is None:
+            raise AppError(f"DNN {dnn!r} has no state to reset; declare one: DNN(state={{...}})")
+        memory.reset()
 
     def adjust(self) -> None:
         """Tell of the DNNs that the app wants otherwise than until now."""

@@ -222,6 +222,7 @@ class LiveRun(BaseRun):
             self._shared_gpu.executor.message_of(self._names),
             self._shared_gpu.coordinator.faults.newest,
             self._outputs.message,
+            self._setup.sound.message if self._setup.sound is not None else "",
             self._first.message,
         )
         self._display.refresh(self._clock(), self._doing(), next(filter(None, told), ""))

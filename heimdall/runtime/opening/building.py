@@ -38,6 +38,7 @@ from heimdall.vocabulary.plans import StagePlan
 from heimdall.vocabulary.processors import GPU
 
 if TYPE_CHECKING:
+    from heimdall.graph.onnx_file import Inputs
     from heimdall.runtime.execution.deployment import Deployment
     from heimdall.runtime.execution.processors import Processors
 
@@ -69,14 +70,17 @@ class Task:
     """A network to build."""
 
     path: str
-    shapes: Mapping[str, Sequence[int]]
+    shapes: Inputs
     precision: str
     forced: Sequence[str]
 
     @classmethod
     def of(cls, deployment: Deployment, declared: Declared) -> Task:
         """One of a DNN's networks."""
-        shapes = {name: list(shape) for name, shape in declared.shapes.items()}
+        shapes = {
+            name: given if isinstance(given, int | float) else list(given)
+            for name, given in declared.shapes.items()
+        }
         dnn = deployment.dnn
         path = str(declared.path.resolve())
         return cls(path, shapes, str(dnn.precision), list(dnn.force_fallback))

@@ -23,8 +23,9 @@ from heimdall.app.options import PHONE, RunOptions
 from heimdall.capture import Frame, Source, open_source
 from heimdall.capture.camera_files import known_camera
 from heimdall.capture.pushed import PushedSource
+from heimdall.capture.sound import MICROPHONE, SoundSource, open_sound
 from heimdall.engine.checks import check_forced_names
-from heimdall.errors import AppError, DeviceError, ModelError
+from heimdall.errors import AppError, DeviceError, HeimdallError, ModelError
 from heimdall.graph.graph import Graph, load_graph
 from heimdall.models.base import Pipeline
 from heimdall.models.catalog import comes_with_exits, open_pipeline
@@ -68,6 +69,7 @@ class Setup:
     preview: Preview | None
     chunk_mode: str  # a ChunkMode
     building: Building | None  # of networks that are not on the GPU yet
+    sound: SoundSource | None = None  # for DNNs that hear; None: none does, or there is none
     shown_s: float = 0.0  # when a picture was first seen, by ``time.perf_counter``; 0: not yet
 
     @property
@@ -188,6 +190,7 @@ def start(
             preview,
             mode,
             building,
+            _open_sound(app, options, place.process, stack),
             splash.shown_s if splash else 0.0,
         )
 
@@ -329,6 +332,27 @@ def _open_source(app: App, options: RunOptions, preview: Preview | None) -> Sour
         return open_source(str(clip))  # reproducible, and no camera is turned on unasked
     size, fps = options.size or app.size, options.fps or app.fps
     return open_source(options.source, size=size, camera_fps=fps, default=clip)
+
+
+def _open_sound(
+    app: App, options: RunOptions, process: bool, stack: contextlib.ExitStack
+) -> SoundSource | None:
+    """What is to be heard; the system's microphone, where nothing is said and a user is there. An
+    app goes on without one, and says so."""
+    if not any(dnn.hears for dnn in app.dnns):
+        if options.sound is not None:
+            log.warning("no DNN of %s hears: sound %s is not used", app.name, options.sound)
+        return None
+    if options.sound is None and (options.headless or not process):
+        return None  # no microphone is turned on unasked, nor in somebody else's program
+    try:
+        sound = open_sound(options.sound or MICROPHONE)
+    except HeimdallError as error:
+        if options.sound is not None:
+            raise
+        log.warning("%s hears nothing: %s", app.name, error)
+        return None
+    return stack.enter_context(contextlib.closing(sound))
 
 
 def _first_frame(source: Source | PushedSource) -> Frame:

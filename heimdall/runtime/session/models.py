@@ -18,6 +18,7 @@ from heimdall.app.options import check_number
 from heimdall.engine.checks import check_inputs
 from heimdall.errors import AppError, ArgumentError, ConfigError
 from heimdall.graph.graph import Graph, Tensor, load_graph
+from heimdall.graph.onnx_file import Inputs
 from heimdall.runtime.execution.deployment import Networks
 from heimdall.runtime.execution.requests import Requests
 from heimdall.runtime.execution.runs import Result
@@ -142,7 +143,7 @@ class RegisteredModels:
         *,
         name: str | None = None,
         priority: str = Priority.NORMAL,
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Inputs | None = None,
         expires: bool = False,
         taken: Sequence[str] = (),
         progress: Progress = no_progress,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from heimdall.app.feed import Wishes
     from heimdall.app.options import RunArguments
+    from heimdall.graph.onnx_file import Inputs
     from heimdall.runtime.telemetry.figures import Figures
 
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn
@@ -234,6 +235,12 @@ class Session:
         sequence = run.newest_sequence
         return run.expect(dnn, sequence, run.ask(dnn, options))
 
+    def reset(self, dnn: str) -> None:
+        """Have the state of a DNN begin anew with zeros (``App.reset``)."""
+        run = self._running()
+        self._check_dnn(dnn)
+        run.reset(dnn)
+
     def adjust(self, dnn: str, **wishes: Unpack[Wishes]) -> None:
         """From its next inference on, run a DNN by another ``priority``, ``rate_hz``,
         ``latency_constraint_ms`` or ``max_rate_hz``; what is not given is as declared
@@ -306,7 +313,7 @@ class Session:
         *,
         name: str | None = None,
         priority: str = Priority.NORMAL,
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Inputs | None = None,
         expires: bool = False,
     ) -> Model:
         """Serve an ONNX file (a path, or a bundled file's name): each request to it is one
@@ -315,7 +322,8 @@ class Session:
 
         It is loaded and profiled for every processor before this returns, which takes seconds
         where that was never done here: register before frames are drawn. ``name``: default is the
-        file's. ``shapes`` fixes free input dimensions by input. ``expires``: a request that has not
+        file's. ``shapes`` fixes free input dimensions by input; a number there is what that
+        input always is. ``expires``: a request that has not
         begun when its SLO is over is dropped, whatever the policy. Raises ModelError for a file
         that cannot be run, ConfigError for a wrong SLO or priority, AppError for a name that is
         taken.

@@ -18,10 +18,11 @@ def run(monkeypatch, tmp_path):
     """Runs it for a moment, with its files in a folder."""
 
     def call(*arguments):
-        where = ["--out", str(tmp_path / "paper.md"), "--results", str(tmp_path / "results")]
+        page = tmp_path / "page" / "paper.md"
+        where = ["--out", str(page), "--results", str(tmp_path / "results")]
         monkeypatch.setattr(sys, "argv", ["paper", *where, *arguments])
         command.main()
-        return (tmp_path / "paper.md").read_text()
+        return page.read_text()
 
     log = logging.getLogger("heimdall")
     level = log.level

@@ -1,0 +1,72 @@
+"""A tensor of a job that is over, in memory of its own on the device: the state of a recurrent
+network, which its next inference takes from there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from heimdall.engine.opencl.placed import Array, Picture, Storage, Stored
+from heimdall.engine.opencl.transfer import Transfer
+from heimdall.graph.graph import Tensor
+
+
+class KeptTensor:
+    """A copy of ``value`` in ``buffer``, without halos. An array to whoever takes it for one."""
+
+    def __init__(
+        self, transfer: Transfer, tensor: Tensor, value: Stored, buffer: cl.Buffer
+    ) -> None:
+        """Raises cl.Error where there is no memory for it."""
+        self.shape, self.dtype = tensor.shape, tensor.dtype
+        self._transfer = transfer
+        self._value = _compact(value)
+        self._buffer = transfer.allocate(self._value.storage.floats)
+        transfer.copy(buffer, value, self._buffer, self._value)
+
+    def copy_to(self, transfer: Transfer, buffer: cl.Buffer, value: Stored) -> bool:
+        """Write it into a job's memory; False where it lies in another way there, or on another
+        device."""
+        if not transfer.reaches(self._transfer) or _form(value) != _form(self._value):
+            return False
+        transfer.copy(self._buffer, self._value, buffer, value)
+        return True
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self._transfer.download(self._buffer, self._value, self.shape)
+        return found.astype(self.dtype if dtype is None else dtype, copy=False)
+
+
+def is_dense(value: Stored) -> bool:
+    """Whether it can be copied piece by piece: a whole array, or a picture."""
+    if isinstance(value, Picture):
+        return True
+    view = value.view
+    wanted, steps = 1, []
+    for size in reversed(view.shape):
+        steps.append(wanted)
+        wanted *= size
+    return all(
+        size == 1 or own == step
+        for size, own, step in zip(view.shape, view.strides, reversed(steps), strict=True)
+    )
+
+
+def _compact(value: Stored) -> Stored:
+    storage = value.storage
+    if isinstance(value, Picture):
+        picture = (value.channels, value.height, value.width)
+        own = Storage(storage.name, picture, block=value.layout.block)
+        return Picture(own, *picture)
+    size = int(np.prod(value.view.shape))
+    own = Storage(storage.name, None, size=size)
+    return Array(own, value.view.moved(-value.view.offset))
+
+
+def _form(value: Stored) -> tuple[Any, ...]:
+    """Values of the same form are copied by copying memory."""
+    if isinstance(value, Picture):
+        return "picture", value.channels, value.height, value.width, value.layout.block
+    return "array", int(np.prod(value.view.shape)), is_dense(value)
