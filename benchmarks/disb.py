@@ -301,9 +301,13 @@ def table(found: Mapping[str, Figures]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--simulate", action="store_true", help="in virtual time")
-    how.add_argument("--ideal", action="store_true", help="what orders of jobs could reach")
-    how.add_argument("--serve", action="store_true", help="through heimdall serve")
+    for flag, way, said in (
+        ("--simulate", (simulated, SIMULATED), "in virtual time"),
+        ("--ideal", (ideal, ";".join(ORDERS)), "what orders of jobs could reach"),
+        ("--serve", (served, SERVED), "through heimdall serve"),
+    ):
+        how.add_argument(flag, dest="way", action="store_const", const=way, help=said)
+    parser.set_defaults(way=(live, LIVE))
     parser.add_argument("--only", help="scenarios, of disb-a to disb-real and video-call")
     parser.add_argument("--systems", help="instead of those that each way has")
     parser.add_argument("--seconds", type=float, default=SECONDS)
@@ -312,16 +316,7 @@ def main() -> None:
     given = parser.parse_args()
     disb = [each for each in scenario_names(draws=False) if each.startswith("disb-")]
     names = given.only.split(",") if given.only else [*disb, "video-call"]
-    run, usual = next(
-        ways
-        for chosen, ways in (
-            (given.simulate, (simulated, SIMULATED)),
-            (given.serve, (served, SERVED)),
-            (given.ideal, (ideal, ";".join(ORDERS))),
-            (True, (live, LIVE)),
-        )
-        if chosen
-    )
+    run, usual = given.way
     found = {}
     for name in names:
         print(name, file=sys.stderr)

@@ -29,7 +29,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from benchmarks.simulated import table
+from benchmarks.simulated import filled, table
 from heimdall.models.results import Detection, Hand, Mask
 from heimdall.render import DnnStatus, Overlay, Scene, Status, open_surface
 from heimdall.render.surface import Surface
@@ -228,15 +228,13 @@ def write(rounds: int) -> None:
     """Renew the page: parts of a frame, then whole runs of apps."""
     by_way = {str(way): measured(way, rounds) for way in WAYS}
     renderer = next(iter(by_way.values()))[0]
-    text = TEXT.read_text(encoding="utf-8")
-    for name, content in {
+    parts = {
         "machine": f"{datetime.date.today():%d %B %Y}, {cpu_name()}, {os.cpu_count()} cores, "
         f"{renderer}; {plan().describe()}",
         "parts": _parts({way: found for way, (_, found) in by_way.items()}),
         "apps": _apps(),
-    }.items():
-        text = text.replace(f"[[{name}]]", content)
-    PAGE.write_text(text, encoding="utf-8")
+    }
+    paths.replace_file(PAGE, filled(TEXT, parts).encode())
 
 
 def _parts(by_way: Mapping[str, Mapping[str, Times]]) -> str:

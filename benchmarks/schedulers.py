@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from benchmarks import pantheon
-from benchmarks.simulated import Runs, Simulated, cell, missed, table
+from benchmarks.simulated import Runs, Simulated, cell, filled, missed, table
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.systems import system_names
 from heimdall.runtime.telemetry.statistics import interval
@@ -289,11 +289,9 @@ def main() -> None:
         for name in arguments.only:
             print(f"{name}\n\n{PARTS[name](simulated)}\n", flush=True)
         return
-    text = TEXT.read_text(encoding="utf-8")
-    for name, part in PARTS.items():
-        text = text.replace(f"[[{name}]]", part(simulated))
-    text = text.replace("[[seeds]]", str(arguments.seeds))
-    text = text.replace("[[fewer]]", str(max(2, arguments.seeds // 4)))
+    tables = {name: part(simulated) for name, part in PARTS.items()}
+    numbers = {"seeds": arguments.seeds, "fewer": max(2, arguments.seeds // 4)}
+    text = filled(TEXT, {**tables, **numbers})
     if arguments.write:
         paths.replace_file(PAGE, text.encode())
     print(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from heimdall.lab.simulator.seeds import simulate_seeds
@@ -52,6 +53,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table as Markdown has it."""
     head = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     return "\n".join([*head, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def filled(text: Path, parts: Mapping[str, object]) -> str:
+    """A page's words, with what was measured in the places that are named so: ``[[name]]``."""
+    page = text.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        page = page.replace(f"[[{name}]]", str(part))
+    return page
 
 
 def missed(run: Mapping[str, Any]) -> float:

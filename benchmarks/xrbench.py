@@ -18,7 +18,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks import xrbench_live
-from benchmarks.simulated import cell, table
+from benchmarks.simulated import cell, filled, table
 from benchmarks.xrbench_live import SCENARIOS, SYSTEMS
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.simulator.device import load_device
@@ -231,11 +231,9 @@ def main() -> None:
         for name in arguments.only:
             print(f"{name}\n\n{PARTS[name](runs)}\n", flush=True)
         return
-    text = TEXT.read_text(encoding="utf-8")
-    for name, part in PARTS.items():
-        text = text.replace(f"[[{name}]]", part(runs))
-    for name, value in (("seeds", runs.seeds), ("few", runs.few), ("load", TABLE_LOAD)):
-        text = text.replace(f"[[{name}]]", str(value))
+    tables = {name: part(runs) for name, part in PARTS.items()}
+    numbers = {"seeds": runs.seeds, "few": runs.few, "load": TABLE_LOAD}
+    text = filled(TEXT, {**tables, **numbers})
     if arguments.write:
         paths.replace_file(PAGE, text.encode())
     print(text)

@@ -13,13 +13,14 @@ import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import av
 import numpy as np
 
+from heimdall.capture.source import NICE, RETRY_S
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from heimdall.system.extras import need
 from heimdall.system.faults import Faults
@@ -28,10 +29,7 @@ from heimdall.vocabulary.hearing import Hearing
 
 log = logging.getLogger(__name__)
 
-BLOCK_S = 0.01  # that a microphone hands over at a time
 SILENCE_S = 1.0  # a microphone that gives nothing for so long has gone
-RETRY_S = (0.5, 1.0, 1.5)  # after each failed attempt; the last one repeats
-NICE = 5  # below the main thread, which may share its core
 MICROPHONE = "microphone"
 
 
@@ -92,8 +90,7 @@ class FileReader(SoundReader):
             format="fltp", layout=frame.layout, rate=rate
         )
         # FFmpeg's own mix of two channels is 1.4 times as loud as either.
-        parts = [each.to_ndarray().mean(0) for each in self._floats.resample(frame)]
-        samples = np.concatenate(parts) if parts else np.zeros(0, np.float32)
+        samples = _joined(each.to_ndarray().mean(0) for each in self._floats.resample(frame))
         self._began_ns = self._began_ns or time.perf_counter_ns()
         self._done += len(samples) / rate
         due_ns = self._began_ns + round(1e9 * self._done)
@@ -181,8 +178,12 @@ class Windows:
             np.ascontiguousarray(block[None], np.float32), format="flt", layout="mono"
         )
         frame.sample_rate = self._rate
-        parts = [each.to_ndarray()[0] for each in self._resampler.resample(frame)]
-        return np.concatenate(parts) if parts else np.zeros(0, np.float32)
+        return _joined(each.to_ndarray()[0] for each in self._resampler.resample(frame))
+
+
+def _joined(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """One after the other; there may be none."""
+    return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 class SoundSource:

@@ -7,7 +7,7 @@ so it runs whole on the CPU, by onnxruntime.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -54,16 +54,14 @@ def branch(node: onnx.NodeProto, condition: bool) -> onnx.GraphProto:
     return placed
 
 
-def as_one_node(
-    path: Path, model: onnx.ModelProto, inputs: Sequence[np.ndarray], why: str
-) -> onnx.ModelProto:
+def as_one_node(path: Path, model: onnx.ModelProto, why: str) -> onnx.ModelProto:
     """The model as a function, and one node that calls it. Shapes of outputs are those that it has
-    for ``inputs``. Raises ModelError where onnxruntime cannot run it on these; ``why`` says what
-    keeps it from being anything else."""
+    for zeros, which are places in any table. Raises ModelError where onnxruntime cannot run it on
+    these; ``why`` says what keeps it from being anything else."""
     names = [value.name for value in model.graph.input]
     outputs = [value.name for value in model.graph.output]
     try:
-        made = open_session(model).run(outputs, dict(zip(names, inputs, strict=True)))
+        made = open_session(model).run(outputs, _zeros(model))
     except Exception as error:  # onnxruntime raises a dozen types of its own
         raise ModelError(
             f"{why}: so it would run whole on the CPU, but onnxruntime fails there on a sample: "
@@ -95,13 +93,12 @@ def as_one_node(
     return whole
 
 
-def samples(model: onnx.ModelProto) -> list[np.ndarray]:
-    """An array for each input: zeros, which are places in any table."""
-    found = []
-    for value in model.graph.input:
-        kind = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-        found.append(np.zeros(fixed_shape(value.type) or (), kind))
-    return found
+def _zeros(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    kind_of = helper.tensor_dtype_to_np_dtype
+    return {
+        each.name: np.zeros(fixed_shape(each.type) or (), kind_of(each.type.tensor_type.elem_type))
+        for each in model.graph.input
+    }
 
 
 def where(path: object, index: int, node: onnx.NodeProto) -> str:

@@ -48,7 +48,7 @@ def read_model(
             model = _known_branches(path, model)
         except control_flow.UnknownPathError as node:
             why = f"{node}: what runs is not known beforehand"
-            whole = control_flow.as_one_node(path, model, control_flow.samples(model), why)
+            whole = control_flow.as_one_node(path, model, why)
             note(whole, f"{why}, so all of it runs on the CPU")
             return whole, opset
     half.widen(model)

@@ -41,17 +41,7 @@ class KeptTensor:
 
 def is_dense(value: Stored) -> bool:
     """Whether it can be copied piece by piece: a whole array, or a picture."""
-    if isinstance(value, Picture):
-        return True
-    view = value.view
-    wanted, steps = 1, []
-    for size in reversed(view.shape):
-        steps.append(wanted)
-        wanted *= size
-    return all(
-        size == 1 or own == step
-        for size, own, step in zip(view.shape, view.strides, reversed(steps), strict=True)
-    )
+    return isinstance(value, Picture) or value.view.is_contiguous
 
 
 def _compact(value: Stored) -> Stored:
@@ -60,8 +50,7 @@ def _compact(value: Stored) -> Stored:
         picture = (value.channels, value.height, value.width)
         own = Storage(storage.name, picture, block=value.layout.block)
         return Picture(own, *picture)
-    size = int(np.prod(value.view.shape))
-    own = Storage(storage.name, None, size=size)
+    own = Storage(storage.name, None, size=value.view.size)
     return Array(own, value.view.moved(-value.view.offset))
 
 
@@ -69,4 +58,4 @@ def _form(value: Stored) -> tuple[Any, ...]:
     """Values of the same form are copied by copying memory."""
     if isinstance(value, Picture):
         return "picture", value.channels, value.height, value.width, value.layout.block
-    return "array", int(np.prod(value.view.shape)), is_dense(value)
+    return "array", value.view.size, is_dense(value)

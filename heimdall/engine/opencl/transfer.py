@@ -118,7 +118,7 @@ class Transfer:
         if isinstance(there, Layout):
             count = there.blocks * there.height * there.width * there.block
         else:
-            count = int(np.prod(there.shape))
+            count = there.size
         if storage.floats > count:  # what was there before would show in a halo
             zero, start = self._dtype.type(0), size * storage.offset
             cl.enqueue_fill_buffer(self._queue, buffer, zero, start, size * storage.floats)

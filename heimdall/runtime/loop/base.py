@@ -213,19 +213,18 @@ class BaseRun:
         """Pass on what the app has asked for."""
         if self._app._adjusted:
             self.adjust()
-        resets, self._app._reset = self._app._reset, set()
-        for dnn in resets:
-            self.reset(dnn)
+        if self._app._reset:
+            self.reset()
         requests, self._app._requests = self._app._requests, []
         for dnn, options in requests:
             self.ask(dnn, options)
 
-    def reset(self, dnn: str) -> None:
-        """Have the state of a DNN begin anew. Raises AppError where it has none."""
-        memory = self._setup.deployments[dnn].memory
-        if memory is None:
-            raise AppError(f"DNN {dnn!r} has no state to reset; declare one: DNN(state={{...}})")
-        memory.reset()
+    def reset(self) -> None:
+        """Have the states begin anew that the app no longer wants."""
+        resets, self._app._reset = self._app._reset, set()
+        for dnn in resets:
+            if (memory := self._setup.deployments[dnn].memory) is not None:
+                memory.reset()
 
     def adjust(self) -> None:
         """Tell of the DNNs that the app wants otherwise than until now."""

@@ -239,7 +239,8 @@ class Session:
         """Have the state of a DNN begin anew with zeros (``App.reset``)."""
         run = self._running()
         self._check_dnn(dnn)
-        run.reset(dnn)
+        self._app.reset(dnn)
+        run.reset()
 
     def adjust(self, dnn: str, **wishes: Unpack[Wishes]) -> None:
         """From its next inference on, run a DNN by another ``priority``, ``rate_hz``,
