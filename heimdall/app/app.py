@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from heimdall.app.dnn import DNN
+from heimdall.app.generate import Generate
 from heimdall.errors import AppError, unknown
 from heimdall.vocabulary.enums import Admission, Content, Luminance, RenderPriority
 
@@ -65,6 +66,8 @@ class App:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         own = [value for value in vars(cls).values() if isinstance(value, DNN)]
+        writers = [value for value in vars(cls).values() if isinstance(value, Generate)]
+        own += [dnn for writer in writers for dnn in writer.dnns]
         if own and isinstance(cls.dnns, Sequence):
             names = {dnn.name for dnn in own}
             given = "dnns" in vars(cls)  # beside the attributes: both count, twice is a mistake

@@ -185,7 +185,7 @@ class _Walk:
                     schema, node, inputs, data, opset_imports=[helper.make_opsetid("", self._opset)]
                 )
             else:
-                found = {}
+                found = self._cached(node)
             if any(name not in found or fixed_shape(found[name]) is None for name in named):
                 found = dict(found) | self._asked(node)
         except Exception as error:  # C++ exceptions of several types
@@ -205,6 +205,20 @@ class _Walk:
                 )
             types[name] = found[name]
         return types
+
+    def _cached(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
+        """The types of attention over a cache of fixed size, which onnxruntime does not tell: the
+        cache stays as it is, and what is made are as many heads as there are of queries."""
+        if node.op_type != "GroupQueryAttention" or not all(node.input[3:5]):
+            return {}
+        query, past = (fixed_shape(self._types[node.input[place]]) for place in (0, 3))
+        if query is None or past is None:
+            return {}
+        kind = self._types[node.input[0]].tensor_type.elem_type
+        heads = attributes_of(node)["num_heads"]
+        made = tensor_type(kind, (*query[:2], heads * past[3]))
+        kept = (self._types[name] for name in node.input[3:5])
+        return {n: each for n, each in zip(node.output, (made, *kept), strict=False) if n}
 
     def _asked(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
         """Types by what an op is made of, or by onnxruntime, for ops that only it knows."""

@@ -17,7 +17,7 @@ import onnx.inliner
 from onnx import helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph import control_flow, half, inference, quantised
+from heimdall.graph import control_flow, decoder, half, inference, quantised
 from heimdall.graph.external_data import read_external_data
 from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import fixed_shape, node_name, opset_of
@@ -37,10 +37,15 @@ def read_model(
     """The simplified model and its opset; every node is named and every output is written by a
     node. Raises ModelError as ``graph.load_graph`` says."""
     model = _parse(path, raw)
+    generates = isinstance(shapes, Mapping) and decoder.CONTEXT in shapes
+    if generates:
+        model = decoder.without_norms(model)
     opset = _checked_opset(path, model)
     _refuse_unsupported(path, model, opset)
     model = _read_payload(path, model)
     _drop_overridable_constants(model)
+    if generates:
+        shapes = decoder.input_shapes(path, model, shapes)  # type: ignore[arg-type]
     _fix_input_shapes(path, model, shapes)
     _forget_shapes(model)
     if any(node.op_type in control_flow.OPS for node in model.graph.node):
@@ -53,6 +58,8 @@ def read_model(
             return whole, opset
     half.widen(model)
     quantised.rewrite(path, model)
+    if generates:
+        model = decoder.rewrite(path, model)
     return _simplify(path, model), opset
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
+from heimdall.models.memory import Memory
 from heimdall.system import paths
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class Pipeline(ABC, Generic[ResultT_co]):
         A pipeline that depends on their shapes reads them here. Raises ModelError when they do
         not fit what was declared.
         """
+
+    def memory(self, graphs: Sequence[Graph]) -> Memory | None:
+        """What the first network keeps from one inference to the next; None: nothing."""
+        state = self.networks[0].state if self.networks else {}
+        return Memory(graphs[0], state) if state else None
 
     @abstractmethod
     def prepare(

@@ -39,6 +39,26 @@ class KeptTensor:
         return found.astype(self.dtype if dtype is None else dtype, copy=False)
 
 
+class HeldTensor:
+    """An output that lies where the next inference reads it: a cache that was written in place, in
+    ``buffer``, of a job or of several. An array to whoever takes it for one."""
+
+    def __init__(
+        self, transfer: Transfer, tensor: Tensor, value: Stored, buffer: cl.Buffer
+    ) -> None:
+        self.shape, self.dtype = tensor.shape, tensor.dtype
+        self.buffer, self._transfer, self._value = buffer, transfer, value
+
+    def fits(self, transfer: Transfer, value: Stored) -> bool:
+        """Whether a job may have the buffer for its own, as that value."""
+        same = self._value.storage.floats == value.storage.floats
+        return transfer.reaches(self._transfer) and same and _form(value) == _form(self._value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self._transfer.download(self.buffer, self._value, self.shape)
+        return found.astype(self.dtype if dtype is None else dtype, copy=False)
+
+
 def is_dense(value: Stored) -> bool:
     """Whether it can be copied piece by piece: a whole array, or a picture."""
     return isinstance(value, Picture) or value.view.is_contiguous

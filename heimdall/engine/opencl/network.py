@@ -15,7 +15,7 @@ from heimdall.engine.checks import check_inputs, check_range, check_read
 from heimdall.engine.network import LoadedNetwork, Memory
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain, explaining
-from heimdall.engine.opencl.kept import KeptTensor, is_dense
+from heimdall.engine.opencl.kept import HeldTensor, KeptTensor, is_dense
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Stored
 from heimdall.engine.opencl.state import OpenCLState
@@ -97,6 +97,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
     def write(self, state: OpenCLState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         state.rewind()
+        self._adopt(state, inputs)
         for name, (tensor, chain) in self._edges.heads.items():
             if not chain and self._stays_there(state, name, inputs[name]):
                 continue
@@ -111,9 +112,22 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             if value is not None and value.storage.first is not None:
                 self._upload(state, value, array)
 
+    def _adopt(self, state: OpenCLState, inputs: Mapping[str, Any]) -> None:
+        """Have caches that were written in place, by another job it may be, for this job's own."""
+        transfer, held = self._engine.transfer, {}
+        for name, given in inputs.items():
+            value = self._value(name)
+            if isinstance(given, HeldTensor) and name in self._placer.in_place.values():
+                assert value is not None
+                if given.fits(transfer, value):
+                    held[value.storage] = given.buffer
+        state.adopt(held)
+
     def _stays_there(self, state: OpenCLState, name: str, given: Any) -> bool:
         """Whether an input was on the device already, and has been copied there."""
         value = self._value(name)
+        if isinstance(given, HeldTensor) and value is not None:
+            return state.buffer(value.storage) is given.buffer
         if not isinstance(given, KeptTensor) or value is None or value.storage.first is None:
             return False
         with explaining(f"writing the state of {self.graph.name}"):
@@ -126,7 +140,10 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         found: dict[str, Any] = {}
         for name in names:
             value = self._value(name)
-            if name in self._placer.left and name not in state.host and value and is_dense(value):
+            if name in self._placer.in_place and value is not None:
+                tensor, there = self.graph.tensors[name], state.buffer(value.storage)
+                found[name] = HeldTensor(self._engine.transfer, tensor, value, there)
+            elif name in self._placer.left and name not in state.host and value and is_dense(value):
                 tensor, there = self.graph.tensors[name], state.buffer(value.storage)
                 with explaining(f"keeping {name} of {self.graph.name}"):
                     found[name] = KeptTensor(self._engine.transfer, tensor, value, there)

@@ -14,6 +14,7 @@ from functools import singledispatchmethod
 
 from heimdall.engine.opencl.activation import NONE
 from heimdall.engine.opencl.array_op import ArrayOp
+from heimdall.engine.opencl.cache import Append
 from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import Expression, Operand
 from heimdall.engine.opencl.kernel_op import OpSpec, PictureOp
@@ -288,6 +289,22 @@ class Placer(Tensors):
             copied = isinstance(value, Array) and not spec.reads(index, value.view)
             inputs.append(self.array(op.inputs[index], contiguous=True) if copied else value)
         self._emit(spec, tuple(inputs), self._new_array(op.output, self._shape(op.output)))
+
+    @_place.register
+    def _place_append(self, spec: Append, op: Lowered) -> None:
+        """In the cache's own memory, unless somebody else reads what it was before."""
+        cache, made, last = op.inputs
+        alone = len(self.consumers[cache]) == 1 and cache not in self.left
+        there = self.arrays.get(cache)
+        if alone and there is not None and there.view.is_contiguous:
+            place = self.arrays[op.output] = Array(there.storage, there.view)
+            if there.storage.dedicated:
+                self.in_place[op.output] = cache
+        else:
+            place = self._new_array(op.output, self._shape(op.output))
+            self._emit(COPY, (self.array(cache),), place)
+        rest = (self.array(name, contiguous=True) for name in (made, last))
+        self._emit(spec, (place, *rest), place)
 
     @_place.register
     def _place_fallback(self, spec: Fallback, op: Lowered) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -31,6 +31,7 @@ class OpenCLState(State):
         super().__init__()
         self.progress.begin()  # there is memory to run on, whatever it holds
         self._queue, self._times_ops = engine.queue, engine.times_ops
+        self._engine = engine
         self._compiled = compiled  # kernels do not keep the buffers they are bound to
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[tuple[int, int], list[cl.Event]] = {}  # by range of ops
@@ -41,14 +42,24 @@ class OpenCLState(State):
         with explaining(f"allocating a job of {compiled.graph.name}"):
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
             self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
-            walk = compiled.walk
-            self.work: Work = (
-                Walked(engine, compiled, walk, self._buffers)
-                if walk
-                else Launched(engine, compiled, self._buffers)
-            )
+            self.work = self._bound(engine)
             self._zero()
         self._first_runs: list[list[cl.Event]] = []
+
+    def _bound(self, engine: Opened) -> Work:
+        """The work on these buffers."""
+        compiled, walk = self._compiled, self._compiled.walk
+        if walk:
+            return Walked(engine, compiled, walk, self._buffers)
+        return Launched(engine, compiled, self._buffers)
+
+    def adopt(self, buffers: Mapping[Storage, cl.Buffer]) -> None:
+        """Have these for the job's own, instead of what it had there."""
+        if all(self._buffers[storage] is buffer for storage, buffer in buffers.items()):
+            return
+        self._buffers.update(buffers)
+        with explaining(f"binding a job of {self._compiled.graph.name}"):
+            self.work = self._bound(self._engine)
 
     def buffer(self, storage: Storage) -> cl.Buffer:
         """Where a storage lives."""

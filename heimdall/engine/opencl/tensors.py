@@ -47,6 +47,7 @@ class Tensors:
         self.arrays: dict[str, Array] = {}
         self.host: set[str] = set(module.inputs)  # tensors that (also) exist in host memory
         self.storages: list[Storage] = []
+        self.in_place: dict[str, str] = {}  # tensors in the memory of the input that they replace
         self.ops: list[PlacedOp] = []
         self.parents = self._concat_parents()
         self._pending: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from heimdall.engine.opencl.planning import Bound
 from heimdall.engine.opencl.walk_source import walker
 
 LEAST = 8  # launches from which a program of their own pays: it is compiled for them alone
-_MOST_BUFFERS = 48  # arguments may take 1024 bytes (OpenCL 1.2, CL_DEVICE_MAX_PARAMETER_SIZE)
+_MOST_BUFFERS = 96  # arguments may take 1024 bytes (OpenCL 1.2, CL_DEVICE_MAX_PARAMETER_SIZE)
 
 
 @dataclass(frozen=True)

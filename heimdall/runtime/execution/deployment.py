@@ -17,7 +17,6 @@ from heimdall.engine.network import LoadedNetwork
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import Graph
 from heimdall.models.base import Pipeline
-from heimdall.models.memory import Memory
 from heimdall.runtime.execution.unit_network import UnitNetwork, Whole
 from heimdall.schedulers.utility import utility_for
 from heimdall.vocabulary.events import DnnAdjusted
@@ -120,8 +119,7 @@ class Deployment(Networks):
         super().__init__(dnn.name, graphs)
         self.dnn = dnn
         self.pipeline = pipeline
-        state = pipeline.networks[0].state if pipeline.networks else {}
-        self.memory = Memory(graphs[0], state) if state else None
+        self.memory = pipeline.memory(graphs)
         self.plan = DnnPlan(dnn.name, (), round(dnn.constraint_ms * 1e6))
         self._cpu = cpu
         self._remote_ns: list[int] | None = None  # of each stage on the server

@@ -15,6 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from heimdall.generation.decoder import DecoderPipeline
 from heimdall.models.luminance import MEASURES
 from heimdall.runtime.execution.chunks import ChunkRunner
 from heimdall.runtime.execution.deployment import Deployment, Networks
@@ -25,6 +26,7 @@ from heimdall.runtime.execution.ledger import Ledger, Message
 from heimdall.runtime.execution.pool import Pool
 from heimdall.runtime.execution.requests import Requests
 from heimdall.runtime.execution.runs import Client, RegisteredDnn, Result, RunningJob
+from heimdall.runtime.execution.writing import Writing
 from heimdall.system.faults import say
 from heimdall.system.priority import (
     in_background,
@@ -115,13 +117,19 @@ class Executor(Ledger):
     ) -> Frames:
         """A DNN of an app, whose actions will come. ``newest`` gives the frame of a job that
         begins; ``renew`` hears of each result in the pool, before the inbox does. Returns its
-        client: of one that listens, a Listening."""
+        client: of one that listens, a Listening; of a language model's, a Writing."""
         client: Frames
         about = deployment, newest, renew, self._measure, self._pool.shared
-        if deployment.dnn.hears is None:
-            client = Frames(*about)
+
+        def ask() -> None:
+            self.inbox.put(InferenceRequested(name))
+
+        if isinstance(deployment.pipeline, DecoderPipeline):
+            client = Writing(*about, ask=ask)
+        elif deployment.dnn.hears is not None:
+            client = Listening(*about, ask=ask)
         else:
-            client = Listening(*about, ask=lambda: self.inbox.put(InferenceRequested(name)))
+            client = Frames(*about)
         self._host(name, deployment.name, deployment, client)
         return client
 

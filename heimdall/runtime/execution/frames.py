@@ -120,7 +120,12 @@ class FrameRun(RunningJob):
         value = self._walk.result()
         if not self.abandoned:
             self._walk.remember()
+            value = self._heard(value)
             self._client.renew(value, self.frame)
+        return value
+
+    def _heard(self, value: Any) -> Any:
+        """What the app gets of a result that counts."""
         return value
 
     def _decode(self) -> None:

@@ -15,6 +15,7 @@ from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
 from heimdall.runtime.execution.hearing import Listening
+from heimdall.runtime.execution.writing import Writing
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.loop.callbacks import Callbacks
 from heimdall.runtime.loop.scene_watch import SceneWatch
@@ -105,6 +106,7 @@ class BaseRun:
         self._tracker = app._tracker = Tracker()
         self._watch = SceneWatch() if shared_gpu.replaces else None
         self._listening: dict[str, Listening] = {}  # those that hear
+        self._writing: list[Writing] = []  # those of language models
         self._kept = self._new_kept(options)
         try:
             self._join()
@@ -125,6 +127,8 @@ class BaseRun:
             client = shared_gpu.executor.add(name, deployment, self._newest, self._renewing(dnn))
             if isinstance(client, Listening):
                 self._listening[dnn] = client
+            elif isinstance(client, Writing):
+                self._writing.append(client)
         self._router.join(self, list(self._names))
         shared_gpu.admit(self._names, setup.deployments)
 
@@ -186,6 +190,8 @@ class BaseRun:
             hearing = self._setup.deployments[dnn].dnn.hears
             if self._setup.sound is not None and hearing is not None:
                 self._setup.sound.listen(hearing, listening.hear)
+        for writing in self._writing:
+            writing.start()
         if self._options.offload:
             self._shared_gpu.executor.preload(self._names)
         self._request()
@@ -421,6 +427,8 @@ class BaseRun:
         for each in self._waiting:
             each.future.set_exception(AppError("the session was closed before there was a result"))
         self._waiting.clear()
+        for writing in self._writing:
+            writing.stop()
         self.keep()
         try:
             if self._registered is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.operators import (  # noqa: F401  (they register themselves)
     attention,
+    cached_attention,
     elementwise,
     grid_sample,
     lines,
@@ -31,7 +32,7 @@ def lower_node(module: Module, node: Node) -> list[Lowered] | None:
     New tensors and constants are added to ``module``. Raises ModelError where the node's inputs and
     attributes do not fit each other.
     """
-    operator = None if node.domain else TABLE.get(node.op_type)
+    operator = TABLE.get(f"{node.domain}:{node.op_type}" if node.domain else node.op_type)
     if operator is None or not (operator.any_type or _all_float(module.graph, node)):
         return None
     try:

@@ -92,7 +92,8 @@ class Context:
 
 
 def register(*op_types: str, any_type: bool = False) -> Callable[[Lowering], Lowering]:
-    """Enter the decorated function in ``TABLE`` for these ONNX operators."""
+    """Enter the decorated function in ``TABLE`` for these ONNX operators; those of another domain
+    with that before them: "com.microsoft:Gelu"."""
 
     def add(function: Lowering) -> Lowering:
         TABLE.update(dict.fromkeys(op_types, Operator(function, any_type)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp, Input, operands
+from heimdall.engine.opencl.cache import Lookup
 from heimdall.engine.opencl.grid import chunked, ints, line_launch, source
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.lowered import Lowered, Pad, Slice
@@ -79,10 +80,15 @@ def _numbered(shape: Sequence[int]) -> np.ndarray:
     return np.arange(math.prod(shape)).reshape(shape)
 
 
-@register("Gather")
+@register("Gather", any_type=True)
 def _gather(context: Context) -> list[Lowered] | None:
     indices, x = context.constant(1), context.node.inputs[0]
-    if indices is None or x in context.module.constants:
+    if not context.is_float(x):
+        return None
+    if indices is None:
+        first = context.attribute("axis", 0) % len(context.x) == 0
+        return [context.op(Lookup(), *context.node.inputs)] if first else None
+    if x in context.module.constants:
         return None
     rank, chain = len(context.x), Chain(context)
     axis = context.attribute("axis", 0) % rank

@@ -1,0 +1,129 @@
+"""A language model of an app, as a declaration, and the door to ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from heimdall.app.dnn import DNN, is_number, shown
+from heimdall.app.feed import Feed
+from heimdall.errors import ConfigError, ModelError
+from heimdall.system import paths
+from heimdall.vocabulary.enums import Priority
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from heimdall.generation.answer import Answer, OnToken
+    from heimdall.generation.decoder import Decoder
+    from heimdall.generation.sampling import Sampling
+    from heimdall.vocabulary.enums import PriorityName
+
+MOST_TOKENS = 256
+
+
+class Generate:
+    """A language model that answers between frames, token by token.
+
+    ``answer = Generate("model.onnx")`` as an attribute of an App; then ``self.answer.ask("...")``
+    gives an Answer, whose text grows. ``model``: an ONNX decoder with a cache, as optimum
+    (text-generation-with-past) and onnxruntime-genai write it; ``tokenizer``: its file, by default
+    tokenizer.json beside the model. ``context``: how many tokens question and answer may have
+    together; ``rows``: how many of a question go through the network at once. ``ends``: tokens
+    that end a text, by name.
+
+    It is two DNNs to whoever schedules, NAME and NAME-prompt, of low priority: what frames and
+    other DNNs leave is theirs. Raises ModelError without such a file.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        name: str = "",
+        tokenizer: str | Path | None = None,
+        context: int = 1024,
+        rows: int = 32,
+        ends: Sequence[str] = (),
+        priority: PriorityName = "low",
+    ) -> None:
+        from heimdall.generation.decoder import Decoder  # here: the command line needs none of it
+        from heimdall.generation.tokens import TokenizerFile
+
+        self.name, self.priority = name, priority
+        where = f"Generate({str(model)!r})"
+        for figure, value, least in (("context", context, 2), ("rows", rows, 2)):
+            if not is_number(value) or int(value) != value or value < least:
+                raise ConfigError(
+                    f"{where}: {figure} must be a whole number from {least} on, not {shown(value)}"
+                )
+        if 2 * rows > context:
+            raise ConfigError(f"{where}: a context of {context} needs rows of {context // 2} or less")
+        if priority not in Priority.values():
+            raise ConfigError(f"{where}: priority must be one of {', '.join(Priority.values())}")
+        path = found_model(model)
+        beside = Path(tokenizer) if tokenizer else path.with_name("tokenizer.json")
+        self._decoder = Decoder(path, lambda: TokenizerFile(beside), context, rows, tuple(ends))
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = self.name or name
+
+    @overload
+    def __get__(self, app: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, app: object, owner: type) -> Replies: ...
+    def __get__(self, app: object | None, owner: type) -> Self | Replies:
+        return self if app is None else Replies(app, self.name, self._decoder)
+
+    @property
+    def dnns(self) -> tuple[DNN[Any], DNN[Any]]:
+        """What is scheduled: steps, and pieces of prompts."""
+        from heimdall.generation.writer import Kind
+
+        settings: dict[str, Any] = {"on_event": True, "priority": self.priority}
+        return (
+            DNN(self.name, model=self._decoder.pipeline(Kind.STEP), **settings),
+            DNN(f"{self.name}-prompt", model=self._decoder.pipeline(Kind.PROMPT), **settings),
+        )
+
+
+class Replies(Feed["Answer"]):
+    """A language model of a running app: ``ask`` it; ``latest`` is the answer that grows."""
+
+    __slots__ = ("_decoder",)
+
+    def __init__(self, app: Any, name: str, decoder: Decoder) -> None:
+        super().__init__(app, name)
+        self._decoder = decoder
+
+    def ask(
+        self,
+        prompt: str | Sequence[int],
+        *,
+        most: int = MOST_TOKENS,
+        stop: str | Sequence[str] = (),
+        sampling: Sampling | None = None,
+        on_token: OnToken | None = None,
+    ) -> Answer:
+        """Have it go on with a text, behind what was asked before. ``most``: tokens of the answer;
+        ``stop``: texts that end it, and are left out. ``on_token(piece)`` is called in a pool
+        thread; ``App.on_result`` hears of each token, too, with the Answer.
+
+        Raises ConfigError for a prompt that has no room in the cache, AppError before the run.
+        """
+        return self._decoder.writer.ask(
+            prompt, most=most, stop=stop, sampling=sampling, on_token=on_token
+        )
+
+
+def found_model(model: str | Path) -> Path:
+    """An ONNX decoder by its path, or by the name of a bundled one."""
+    for path in (Path(model).expanduser(), paths.ASSETS / "models" / model):
+        if path.is_file():
+            return path.absolute()
+    raise ModelError(
+        f"no language model at {model}; make one with optimum (optimum-cli export onnx --task "
+        "text-generation-with-past --model NAME FOLDER), or with onnxruntime-genai's model builder, "
+        "and give the path of its .onnx file"
+    )
