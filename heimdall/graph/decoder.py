@@ -30,6 +30,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
 from heimdall.graph import inference
+from heimdall.graph.sessions import open_session
 from heimdall.graph.values import attributes_of, fixed_shape
 
 CONTEXT = "context"  # a number among shapes: how many tokens the cache holds
@@ -229,6 +230,15 @@ class _Attended:
     scale: float
 
 
+@dataclass(frozen=True)
+class _Turned:
+    """A tensor that was turned by its positions: what it was, and by which cosines and sines."""
+
+    x: str
+    cosines: str
+    sines: str
+
+
 class _Graph:
     """A model of known shapes, whose attention becomes one node a layer."""
 
@@ -244,10 +254,12 @@ class _Graph:
         for node in model.graph.node:
             for name in node.input:
                 self._readers.setdefault(name, []).append(node)
+        self._tables: dict[tuple[str, str], list[str]] = {}  # of cosines and sines
 
     def join_attention(self) -> None:
         """Put GroupQueryAttention in the place of what each layer does."""
-        layers = {found[1] for each in self._model.graph.input if (found := _PAST.fullmatch(each.name))}
+        found = (_PAST.fullmatch(each.name) for each in self._model.graph.input)
+        layers = {each[1] for each in found if each}
         added: list[onnx.NodeProto] = []
         for layer in sorted(layers, key=int):
             try:
@@ -257,44 +269,182 @@ class _Graph:
                     f"attention of layer {layer} of {self._path} is not understood: {otherwise}; "
                     "export the model with optimum or onnxruntime-genai, and plain causal attention"
                 ) from None
-        self._insert(added)
-
-    def _insert(self, added: list[onnx.NodeProto]) -> None:
-        """Each where its inputs are there."""
         made = {name for node in added for name in node.output}
-        nodes = [n for n in self._model.graph.node if made.isdisjoint(n.output)]
+        nodes = [node for node in self._model.graph.node if made.isdisjoint(node.output)]
         del self._model.graph.node[:]
         self._model.graph.node.extend(_in_order([*nodes, *added]))
 
     def _joined(self, layer: str) -> Iterator[onnx.NodeProto]:
         past = [f"past_key_values.{layer}.{kind}" for kind in ("key", "value")]
         present = [f"present.{layer}.{kind}" for kind in ("key", "value")]
-        (key, new_key), (value, new_value) = map(self._joint, past, present)
-        where = self._attended(key, value)
+        (keys, key), (values, value) = map(self._joint, past, present)
+        where = self._attended(keys, values)
         _, heads, rows, size = self._shape(where.query)
         kv_heads = self._shape(past[0])[1]
-        prefix = f"{where.made}/"
+        query, factor = self._unscaled(where.query)
+        turned = self._turned(query), self._turned(key)
+        turns: list[str] = []
+        if turned[0] and turned[1]:
+            turns = self._turns(turned[0], turned[1])
+        if turns and turned[0] and turned[1]:
+            query, key = turned[0].x, turned[1].x
         flat = []
-        for name, count in ((where.query, heads), (new_key, kv_heads), (new_value, kv_heads)):
-            turned, joined = f"{prefix}{name}/turned", f"{prefix}{name}/joined"
-            yield helper.make_node("Transpose", [name], [turned], turned, perm=[0, 2, 1, 3])
-            yield self._reshape(turned, joined, (1, rows, count * size))
-            flat.append(joined)
-        whole = f"{prefix}whole"
+        for name, count in ((query, heads), (key, kv_heads), (value, kv_heads)):
+            flat.append(self._flat(name) or f"{where.made}/{name}/joined")
+            if flat[-1] not in self._makers:
+                middle = f"{flat[-1]}/turned"
+                yield helper.make_node("Transpose", [name], [middle], middle, perm=[0, 2, 1, 3])
+                yield self._reshape(middle, flat[-1], (1, rows, count * size))
+        end = self._joined_later(where.made)
+        whole = end or f"{where.made}/whole"
         yield helper.make_node(
             _ATTENTION,
-            [*flat, *past, SEEN, TOTAL],
+            [*flat, *past, SEEN, TOTAL, *turns],
             [whole, *present],
             f"layer {layer}/attention",
             domain=_MICROSOFT,
             num_heads=heads,
             kv_num_heads=kv_heads,
-            scale=where.scale,
+            scale=where.scale * factor,
+            do_rotary=int(bool(turns)),
         )
-        yield self._reshape(whole, f"{prefix}split", (1, rows, heads, size))
-        yield helper.make_node(
-            "Transpose", [f"{prefix}split"], [where.made], f"{prefix}back", perm=[0, 2, 1, 3]
+        if not end:
+            split = f"{where.made}/split"
+            yield self._reshape(whole, split, (1, rows, heads, size))
+            yield helper.make_node(
+                "Transpose", [split], [where.made], f"{split}/back", perm=[0, 2, 1, 3]
+            )
+
+    # --- what stands around attention ---
+
+    def _flat(self, name: str) -> str | None:
+        """The tensor (1, rows, heads x size) whose heads were put first, where there is one."""
+        turn = self._makers.get(name)
+        if turn is None or turn.op_type != "Transpose" or not _swaps(turn):
+            return None
+        split = self._makers.get(turn.input[0])
+        if split is None or split.op_type != "Reshape" or split.input[0] not in self._makers:
+            return None
+        heads, size = self._shape(name)[1::2]
+        shape = self._shapes.get(split.input[0])
+        return split.input[0] if shape == (1, self._shape(name)[2], heads * size) else None
+
+    def _joined_later(self, made: str) -> str | None:
+        """The tensor (1, rows, heads x size) that becomes of what is made, where nothing else
+        does."""
+        name = made
+        for kind in ("Transpose", "Reshape"):
+            readers = self._readers.get(name, [])
+            if len(readers) != 1 or readers[0].op_type != kind:
+                return None
+            if kind == "Transpose" and not _swaps(readers[0]):
+                return None
+            name = readers[0].output[0]
+        _, heads, rows, size = self._shape(made)
+        return name if self._shapes.get(name) == (1, rows, heads * size) else None
+
+    def _unscaled(self, name: str) -> tuple[str, float]:
+        """What was multiplied by a number, and by which."""
+        factor = 1.0
+        while (node := self._makers.get(name)) is not None:
+            found = [(each, self._factor(node, each)) for each in node.input]
+            scaled = [(each, number) for each, number in found if number is not None]
+            if len(scaled) != 1:
+                break
+            name, factor = scaled[0][0], factor * scaled[0][1]
+        return name, factor
+
+    def _turned(self, name: str) -> _Turned | None:
+        """x * cosines + (-second half, first half of x) * sines (Su et al. 2021, by halves)."""
+        total = self._makers.get(name)
+        if total is None or total.op_type != "Add":
+            return None
+        parts = [self._makers.get(each) for each in total.input]
+        if not all(part is not None and part.op_type == "Mul" for part in parts):
+            return None
+        for plain, crossed in (parts, parts[::-1]):
+            for x, cosines in _both(plain.input):  # type: ignore[union-attr]
+                for rolled, sines in _both(crossed.input):  # type: ignore[union-attr]
+                    if self._is_rolled(rolled, x):
+                        return _Turned(x, cosines, sines)
+        return None
+
+    def _is_rolled(self, name: str, x: str) -> bool:
+        join = self._makers.get(name)
+        if join is None or join.op_type != "Concat" or len(join.input) != 2:
+            return False
+        half = self._shape(x)[3] // 2
+        minus = self._makers.get(join.input[0])
+        if minus is None or minus.op_type != "Neg":
+            return False
+        return self._is_part(minus.input[0], x, half) and self._is_part(join.input[1], x, 0)
+
+    def _is_part(self, name: str, x: str, start: int) -> bool:
+        """Is it half of the numbers of x, along its last axis, from there on?"""
+        node = self._makers.get(name)
+        if node is None or node.input[0] != x:
+            return False
+        if node.op_type == "Split":
+            return list(node.output).index(name) == (1 if start else 0)
+        shape = self._shape(x)
+        given = [self._constants.get(each) for each in node.input[1:4]]
+        if node.op_type != "Slice" or len(given) < 3 or None in given:
+            return False
+        first, _, axes = (numpy_helper.to_array(each).tolist() for each in given)  # type: ignore[arg-type]
+        half = self._shapes.get(name) == (*shape[:3], shape[3] // 2)
+        return half and first == [start] and axes in ([3], [-1])
+
+    def _turns(self, query: _Turned, key: _Turned) -> list[str]:
+        """Tables of cosines and sines by position, new constants; none where they are no tables."""
+        named = query.cosines, query.sines
+        if named != (key.cosines, key.sines):
+            return []
+        if named not in self._tables:
+            self._tables[named] = self._tabled(named)
+        return self._tables[named]
+
+    def _tabled(self, named: tuple[str, str]) -> list[str]:
+        (tokens,) = (each for each in self._model.graph.input if each.name == TOKENS)
+        rows = tokens.type.tensor_type.shape.dim[1].dim_value
+        context = next(self._shape(each.name)[2] for each in self._inputs_past())
+        needed, nodes = set(named), []
+        for node in reversed(self._model.graph.node):
+            if needed.intersection(node.output):
+                nodes.append(node)
+                needed.update(node.input)
+        given = [each for each in self._model.graph.input if each.name in needed]
+        if [each.name for each in given] != [POSITIONS]:
+            return []
+        part = helper.make_graph(
+            nodes[::-1],
+            "turns",
+            given,
+            [onnx.ValueInfoProto(name=name) for name in named],
+            [item for item in self._model.graph.initializer if item.name in needed],
         )
+        session = open_session(
+            helper.make_model(
+                part, opset_imports=self._model.opset_import, ir_version=self._model.ir_version
+            )
+        )
+        found: list[list[np.ndarray]] = []
+        for start in range(0, context, rows):
+            places = np.arange(start, start + rows, dtype=np.int64)[None]
+            made = session.run(list(named), {POSITIONS: places})
+            found.append([each.reshape(rows, -1) for each in made])
+        names = []
+        for name, parts in zip(named, zip(*found, strict=True), strict=True):
+            whole = np.concatenate(parts)[:context]
+            half = whole.shape[1] // 2
+            if not np.array_equal(whole[:, :half], whole[:, half:]):
+                return []
+            names.append(f"{name}/table")
+            table = numpy_helper.from_array(np.ascontiguousarray(whole[:, :half]), names[-1])
+            self._model.graph.initializer.append(table)
+        return names
+
+    def _inputs_past(self) -> Iterator[onnx.ValueInfoProto]:
+        return (each for each in self._model.graph.input if _PAST.fullmatch(each.name))
 
     def _reshape(self, x: str, y: str, shape: Sequence[int]) -> onnx.NodeProto:
         item = numpy_helper.from_array(np.array(shape, np.int64), f"{y}/shape")
@@ -365,6 +515,17 @@ class _Graph:
         if node.op_type == "Mul":
             return number
         return 1.0 / number if node.input[0] == name and number else None
+
+
+def _swaps(node: onnx.NodeProto) -> bool:
+    """Does it swap heads and rows?"""
+    return list(attributes_of(node).get("perm", ())) == [0, 2, 1, 3]
+
+
+def _both(pair: Sequence[str]) -> Iterator[tuple[str, str]]:
+    first, second = pair
+    yield first, second
+    yield second, first
 
 
 class _OtherwiseError(Exception):

@@ -20,14 +20,47 @@ NOISE = 0.2  # weight of white noise against the rest
 
 
 def sample_inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
-    """An array for every input. Pictures are -1..1 (integers: 0..255); vectors, such as style
-    weights, are positive and sum to one."""
-    return {
+    """An array for every input. Pictures are -1..1 (integers: 0..255, of a table's rows those that
+    it has); vectors, such as style weights, are positive and sum to one; a cache is full."""
+    found = {
         tensor.name: np.asarray(
             _sample(tensor, np.random.default_rng([seed, zlib.crc32(tensor.name.encode())]))
         )
         for tensor in graph.inputs
     }
+    for name, rows in _table_rows(graph).items():
+        if name in found and found[name].dtype.kind in "iu":
+            found[name] %= rows
+    return found | _lengths(graph)
+
+
+def zero_inputs(graph: Graph) -> dict[str, np.ndarray]:
+    """Zeros for every input, but for the lengths of a cache, which is full."""
+    zeros = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs}
+    return zeros | _lengths(graph)
+
+
+def _table_rows(graph: Graph) -> dict[str, int]:
+    """How many rows tables have, by what picks some of them."""
+    return {
+        node.inputs[1]: graph.constants[node.inputs[0]].shape[node.attributes.get("axis", 0)]
+        for node in graph.nodes
+        if node.op_type == "Gather" and node.inputs[0] in graph.constants
+    }
+
+
+def _lengths(graph: Graph) -> dict[str, np.ndarray]:
+    """What tells attention how full its cache is."""
+    names = {tensor.name: tensor for tensor in graph.inputs}
+    found = {}
+    for node in graph.nodes:
+        if node.op_type != "GroupQueryAttention" or node.inputs[3] not in names:
+            continue
+        context = names[node.inputs[3]].shape[2]
+        for place, length in ((5, context - 1), (6, context)):
+            if (tensor := names.get(node.inputs[place])) is not None:
+                found[tensor.name] = np.full(tensor.shape, length, tensor.dtype)
+    return found
 
 
 def _sample(tensor: Tensor, random: np.random.Generator) -> np.ndarray:

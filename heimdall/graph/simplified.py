@@ -25,8 +25,9 @@ from heimdall.system import paths
 
 log = logging.getLogger(__name__)
 
-KEPT_BYTES = 256 << 20  # of all files together
-_LARGEST_BYTES = 64 << 20  # of a file: reading larger ones is not what takes their time
+# Of all files together, and of one: both networks of a language model of 360 million parameters.
+KEPT_BYTES = 3 << 30
+_LARGEST_BYTES = 1536 << 20
 _FORMAT = 3
 _BLOCK_BYTES = 1 << 20
 _EXTERNAL = b"location"  # a key of each entry that names another file

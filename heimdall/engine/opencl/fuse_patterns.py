@@ -9,6 +9,7 @@ from typing import NamedTuple
 from heimdall.engine.opencl.expression import Expression, Operand, Step
 from heimdall.engine.opencl.lowered import Lowered, Module
 from heimdall.engine.opencl.neighbours import Neighbours
+from heimdall.engine.opencl.operators.lines import Normalise
 from heimdall.engine.opencl.operators.products import MatMul
 from heimdall.engine.opencl.ops_elementwise import Elementwise
 from heimdall.engine.opencl.ops_picture import Moments
@@ -71,6 +72,61 @@ def _fuse_one_moments(module: Module, producers: dict[str, Lowered], division: L
     for op, by in ((mean, moments), (division, product)):
         module.replace(op, by)
         producers |= dict.fromkeys(by.outputs, by)
+
+
+def fuse_lengths(module: Module) -> None:
+    """Normalisation by the root mean square, spelled out: x / sqrt(mean(x^2) + eps) * scale."""
+    _rewrite(module, _normalised)
+
+
+def _normalised(module: Module, uses: _Uses, op: Lowered) -> tuple[Lowered, ...]:
+    if not _step(op, "mul") or len(op.inputs) != 2:
+        return ()
+    scale = next((name for name in op.inputs if name in module.constants), None)
+    if scale is None:
+        return ()
+    divided = uses.producers.get(op.inputs[1 - op.inputs.index(scale)])
+    found = _divided(uses, divided)
+    if divided is None or found is None:
+        return ()
+    x, root, nodes = found
+    shifted = uses.producers.get(root.inputs[0]) if _step(root, "sqrt") else None
+    step = _step(shifted, "add")
+    epsilon = _scalar(step) if step else None
+    mean = uses.producers.get(shifted.inputs[0]) if shifted else None
+    square = uses.producers.get(mean.inputs[0]) if mean else None
+    last = len(module.shapes[x]) - 1
+    if epsilon is None or mean is None or mean.spec != Reduce("mean", (last,)):
+        return ()
+    if not _step(square, "square") or square is None or square.inputs[0] != x:
+        return ()
+    if module.shapes[scale] != module.shapes[x][last:] or not last:
+        return ()
+    assert shifted is not None
+    nodes = square.nodes + mean.nodes + shifted.nodes + root.nodes + nodes + op.nodes
+    return (Lowered(Normalise(last, epsilon, centred=False), (x, scale), op.outputs, nodes),)
+
+
+def _divided(
+    uses: _Uses, op: Lowered | None
+) -> tuple[str, Lowered, tuple[str, ...]] | None:
+    """x and the root of x / root or x * (1 / root), and the nodes that divide."""
+    if op is None or len(op.inputs) != 2:
+        return None
+    if _step(op, "div"):
+        root = uses.producers.get(op.inputs[1])
+        return None if root is None else (op.inputs[0], root, op.nodes)
+    if not _step(op, "mul"):
+        return None
+    for x, name in (op.inputs, op.inputs[::-1]):
+        inverse = uses.producers.get(name)
+        step = _step(inverse, "reciprocal", "div")
+        if inverse is None or step is None or len(inverse.inputs) != 1:
+            continue
+        root = uses.producers.get(inverse.inputs[0])
+        if root is not None and (step.function == "reciprocal" or step.args[0] == 1.0):
+            return x, root, inverse.nodes + op.nodes
+    return None
 
 
 def fuse_gates(module: Module) -> None:

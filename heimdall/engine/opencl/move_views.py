@@ -36,6 +36,8 @@ def _sink_reshape(module: Module) -> bool:
 
 def _merge_reshape(module: Module) -> bool:
     producers = module.producers()
+    # nodes that run in onnxruntime know their inputs by the names of the graph
+    named = {name for each in module.ops if each.spec.falls_back for name in each.inputs}
     for op in module.ops:
         if not isinstance(op.spec, Reshape):
             continue
@@ -46,9 +48,7 @@ def _merge_reshape(module: Module) -> bool:
             module.drop_unused()
             return True
         same = module.shapes[op.inputs[0]] == module.shapes[op.output]
-        # nodes that run in onnxruntime know their inputs by the names of the graph
-        named = any(each.spec.falls_back and op.output in each.inputs for each in module.ops)
-        if same and op.output not in module.outputs and not named:
+        if same and op.output not in module.outputs and op.output not in named:
             module.bypass(op)
             return True
     return False

@@ -12,7 +12,7 @@ from heimdall.engine.opencl.fuse_conv import fuse_convolutions, fuse_shifts
 from heimdall.engine.opencl.fuse_input import fuse_input_scales
 from heimdall.engine.opencl.fuse_neighbours import group_elementwise, merge_fallbacks
 from heimdall.engine.opencl.fuse_pads import fuse_zero_pads, place_pads
-from heimdall.engine.opencl.fuse_patterns import fuse_gates, fuse_moments
+from heimdall.engine.opencl.fuse_patterns import fuse_gates, fuse_lengths, fuse_moments
 from heimdall.engine.opencl.fuse_separable import fuse_separable
 from heimdall.engine.opencl.fuse_shuffle import fuse_shuffles
 from heimdall.engine.opencl.launch import Traits
@@ -39,6 +39,7 @@ PASSES: tuple[tuple[str, Pass], ...] = (
     ("hoist-transposes", _anywhere(hoist_transposes)),
     ("simplify-reshapes", _anywhere(simplify_reshapes)),
     ("fuse-moments", _anywhere(fuse_moments)),
+    ("fuse-lengths", _anywhere(fuse_lengths)),
     ("fuse-gates", _anywhere(fuse_gates)),
     ("fuse-attention", _anywhere(fuse_attention)),
     ("fuse-convolutions", _anywhere(fuse_convolutions)),

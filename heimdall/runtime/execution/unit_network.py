@@ -19,6 +19,7 @@ import numpy as np
 
 from heimdall.engine.exits import is_done, may_skip
 from heimdall.engine.network import LoadedNetwork, State
+from heimdall.graph.samples import zero_inputs
 
 Tensors = Mapping[str, np.ndarray]
 GoOn = Callable[[int, int], bool]  # whether to start a part, now that so many have ended
@@ -97,9 +98,8 @@ class UnitNetwork:
 
     def try_out(self, state: State | None = None) -> None:
         """A whole inference on zeros, in a state that no job has. Raises what the engine does."""
-        zeros = {each.name: np.zeros(each.shape, each.dtype) for each in self.network.inputs}
         state = state or self.network.new_state()
-        self.network.write(state, zeros)
+        self.network.write(state, zero_inputs(self.network.graph))
         self.network.run_any(state, 0, len(self.network.ops))
 
 

@@ -1,6 +1,6 @@
 {# Layer normalisation of rows: (x - mean) / sqrt(variance + epsilon) * scale + shift. A work-item does
     `chunk` rows. Variables: block (lanes of a vector, at most as many as a row has), shifted (whether
-    there is a shift). #}
+    there is a shift), centred (else the mean counts as 0). #}
 {% import "common.cl" as common with context %}
 {{ common.vector() }}{{ common.unaligned() }}{{ common.folded("total", "a + b") }}
 #define RESULT(v, k) \
@@ -21,9 +21,13 @@ __kernel void normalise(
         __global const S *in = x + x_base + line * count;
         __global S *out = y + y_base + line * count;
         const V rest = LOAD(in + last);
+{% if centred %}
         V sum = rest * fresh;
         for (int k = 0; k < last; k += {{ block }}) sum += LOAD(in + k);
         const float mean = total(sum) / count;
+{% else %}
+        const float mean = 0.0f;
+{% endif %}
         V squares = (rest - (V)(mean)) * (rest - (V)(mean)) * fresh;
         for (int k = 0; k < last; k += {{ block }}) {
             const V d = LOAD(in + k) - (V)(mean);

@@ -53,18 +53,21 @@ def softmax_launch(
 
 @dataclass(frozen=True)
 class Normalise(ArrayOp):
-    """Layer normalisation (Ba et al. 2016) of the axes from ``axis`` on. Inputs: x, a scale and,
-    optionally, a shift of these axes."""
+    """Layer normalisation (Ba et al. 2016) of the axes from ``axis`` on; not ``centred``: by their
+    root mean square alone (Zhang and Sennrich 2019). Inputs: x, a scale and, optionally, a shift of
+    these axes."""
 
     axis: int
     epsilon: float
+    centred: bool = True
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         args, constants = operands(inputs, traits)
         count = math.prod(inputs[0].shape[self.axis :])
         lines = math.prod(inputs[0].shape) // count
         chunk, items = chunked(lines, count, traits)
-        kernel = source("normalise", traits, _lanes(count, 1, traits), shifted=len(inputs) > 2)
+        kinds = {"shifted": len(inputs) > 2, "centred": self.centred}
+        kernel = source("normalise", traits, _lanes(count, 1, traits), **kinds)
         whole = [arg for each in args for arg in each]
         whole += [Ref("y"), *ints(y.offset, count, lines, chunk), np.float32(self.epsilon)]
         return Plan((line_launch(kernel, items, whole, traits),), constants)

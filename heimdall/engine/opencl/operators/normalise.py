@@ -76,6 +76,9 @@ def _mean_variance_norm(context: Context) -> list[Lowered]:
 def _rms_norm(context: Context) -> list[Lowered]:
     (x, scale), rank, chain = context.node.inputs, len(context.x), Chain(context)
     axes = range(context.attribute("axis", -1) % rank, rank)
+    if context.shape(scale) == context.x[axes.start :]:
+        normalise = Normalise(axes.start, context.attribute("epsilon", 1e-5), centred=False)
+        return [context.op(normalise, x, scale)]
     squares = chain.reduce("mean", chain("square", x), axes)
     length = chain("sqrt", chain("add", squares, context.attribute("epsilon", 1e-5)))
     return chain.end(chain("mul", chain("div", x, length), scale))
