@@ -8,4 +8,15 @@ from heimdall.app.generate import Generate, Replies
 from heimdall.app.loading import app_names, create, load_app, validate
 from heimdall.app.options import RunOptions
 
-__all__ = ["DNN", "App", "Feed", "Generate", "Replies", "RunOptions", "app_names", "create", "load_app", "validate"]
+__all__ = [
+    "DNN",
+    "App",
+    "Feed",
+    "Generate",
+    "Replies",
+    "RunOptions",
+    "app_names",
+    "create",
+    "load_app",
+    "validate",
+]

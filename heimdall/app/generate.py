@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from heimdall.generation.answer import Answer, OnToken
     from heimdall.generation.decoder import Decoder
     from heimdall.generation.sampling import Sampling
+    from heimdall.generation.tokens import Tokenizer
     from heimdall.vocabulary.enums import PriorityName
 
 MOST_TOKENS = 256
@@ -29,9 +30,9 @@ class Generate:
     ``answer = Generate("model.onnx")`` as an attribute of an App; then ``self.answer.ask("...")``
     gives an Answer, whose text grows. ``model``: an ONNX decoder with a cache, as optimum
     (text-generation-with-past) and onnxruntime-genai write it; ``tokenizer``: its file, by default
-    tokenizer.json beside the model. ``context``: how many tokens question and answer may have
-    together; ``rows``: how many of a question go through the network at once. ``ends``: tokens
-    that end a text, by name.
+    tokenizer.json beside the model, or a Tokenizer. ``context``: how many tokens question and
+    answer may have together; ``rows``: how many of a question go through the network at once.
+    ``ends``: tokens that end a text, by name.
 
     It is two DNNs to whoever schedules, NAME and NAME-prompt, of low priority: what frames and
     other DNNs leave is theirs. Raises ModelError without such a file.
@@ -42,14 +43,13 @@ class Generate:
         model: str | Path,
         *,
         name: str = "",
-        tokenizer: str | Path | None = None,
+        tokenizer: str | Path | Tokenizer | None = None,
         context: int = 1024,
         rows: int = 32,
         ends: Sequence[str] = (),
         priority: PriorityName = "low",
     ) -> None:
         from heimdall.generation.decoder import Decoder  # here: the command line needs none of it
-        from heimdall.generation.tokens import TokenizerFile
 
         self.name, self.priority = name, priority
         where = f"Generate({str(model)!r})"
@@ -59,12 +59,13 @@ class Generate:
                     f"{where}: {figure} must be a whole number from {least} on, not {shown(value)}"
                 )
         if 2 * rows > context:
-            raise ConfigError(f"{where}: a context of {context} needs rows of {context // 2} or less")
+            raise ConfigError(
+                f"{where}: a context of {context} needs rows of {context // 2} or less"
+            )
         if priority not in Priority.values():
             raise ConfigError(f"{where}: priority must be one of {', '.join(Priority.values())}")
         path = found_model(model)
-        beside = Path(tokenizer) if tokenizer else path.with_name("tokenizer.json")
-        self._decoder = Decoder(path, lambda: TokenizerFile(beside), context, rows, tuple(ends))
+        self._decoder = Decoder(path, lambda: _opened(tokenizer, path), context, rows, tuple(ends))
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name
@@ -117,6 +118,14 @@ class Replies(Feed["Answer"]):
         )
 
 
+def _opened(tokenizer: str | Path | Tokenizer | None, model: Path) -> Tokenizer:
+    from heimdall.generation.tokens import TokenizerFile
+
+    if tokenizer is None or isinstance(tokenizer, str | Path):
+        return TokenizerFile(Path(tokenizer or model.with_name("tokenizer.json")))
+    return tokenizer
+
+
 def found_model(model: str | Path) -> Path:
     """An ONNX decoder by its path, or by the name of a bundled one."""
     for path in (Path(model).expanduser(), paths.ASSETS / "models" / model):
@@ -124,6 +133,6 @@ def found_model(model: str | Path) -> Path:
             return path.absolute()
     raise ModelError(
         f"no language model at {model}; make one with optimum (optimum-cli export onnx --task "
-        "text-generation-with-past --model NAME FOLDER), or with onnxruntime-genai's model builder, "
-        "and give the path of its .onnx file"
+        "text-generation-with-past --model NAME FOLDER), or with onnxruntime-genai's model "
+        "builder, and give the path of its .onnx file"
     )

@@ -58,7 +58,7 @@ class Answer:
         self._on_token = on_token
         self._changed = threading.Condition()
         self._listeners: list[Callable[[], object]] = []
-        self._times_ns: list[int] = []
+        self.times_ns: list[int] = []  # of each token, by ``time.perf_counter_ns``
 
     def __repr__(self) -> str:
         return f"<Answer {self.text!r} {self.reason or 'goes on'}>"
@@ -73,7 +73,7 @@ class Answer:
     @property
     def tokens_per_s(self) -> float | None:
         """From the first token to the last; None before the second."""
-        times_ns = self._times_ns
+        times_ns = self.times_ns
         if len(times_ns) < 2:
             return None
         return 1e9 * (len(times_ns) - 1) / (times_ns[-1] - times_ns[0])
@@ -150,7 +150,7 @@ class Answer:
             if self.done:
                 return None
             self.tokens.append(token)
-            self._times_ns.append(time.perf_counter_ns())
+            self.times_ns.append(time.perf_counter_ns())
         self._write()
         if not self.done and len(self.tokens) >= self._most:
             self.end(LENGTH)

@@ -13,8 +13,10 @@ import numpy as np
 from heimdall.errors import AppError
 from heimdall.generation.tokens import Tokenizer
 from heimdall.generation.writer import Kind, Step, Writer
-from heimdall.graph.decoder import CONTEXT, LOGITS, POSITIONS, SEEN, TOKENS, TOTAL
+from heimdall.graph.decoder import CONTEXT
+from heimdall.graph.decoder_names import LOGITS, POSITIONS, SEEN, TOKENS, TOTAL
 from heimdall.graph.graph import Graph
+from heimdall.graph.onnx_file import Inputs
 from heimdall.models.base import Network, Pipeline, Prepared
 from heimdall.models.memory import Memory
 
@@ -25,7 +27,12 @@ class Decoder:
     """A language model: its file, and what both of its networks share."""
 
     def __init__(
-        self, path: Path, open_tokenizer: OpenTokenizer, context: int, rows: int, ends: Sequence[str]
+        self,
+        path: Path,
+        open_tokenizer: OpenTokenizer,
+        context: int,
+        rows: int,
+        ends: Sequence[str],
     ) -> None:
         self.path, self.writer = path, Writer(context, rows)
         self._open_tokenizer, self._ends = open_tokenizer, tuple(ends)
@@ -57,7 +64,7 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
     def __init__(self, decoder: Decoder, kind: Kind) -> None:
         self.decoder, self.kind = decoder, kind
         self._rows = decoder.writer.rows if kind is Kind.PROMPT else 1
-        shapes = {TOKENS: (1, self._rows), CONTEXT: decoder.writer.context}
+        shapes: Inputs = {TOKENS: (1, self._rows), CONTEXT: decoder.writer.context}
         self.networks = (Network(str(decoder.path), shapes),)
         self._positions = False
 

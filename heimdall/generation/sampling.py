@@ -22,9 +22,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0:
-            raise ArgumentError(
-                "must be 0 or more", argument="temperature", value=self.temperature
-            )
+            raise ArgumentError("must be 0 or more", argument="temperature", value=self.temperature)
         if self.top_k < 0:
             raise ArgumentError("must be 0 (all) or more", argument="top_k", value=self.top_k)
         if not 0 < self.top_p <= 1:

@@ -83,7 +83,9 @@ class Writer:
         """Put a question, as text or as tokens. Raises ConfigError for one that has no room, or
         tokens that there are not; AppError before the model is there."""
         if self._tokenizer is None:
-            raise AppError("nothing can be asked before the run has begun: ask in on_start, or later")
+            raise AppError(
+                "nothing can be asked before the run has begun: ask in on_start, or later"
+            )
         tokens = self._tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
         if not tokens:
             raise ConfigError("the question is empty")

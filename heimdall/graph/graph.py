@@ -41,6 +41,17 @@ class Tensor:
         return limits.count(self.shape) * self.dtype.itemsize
 
 
+@dataclass(frozen=True, eq=False)
+class Zeros:
+    """A tensor of zeros, which take no memory until somebody asks for them as an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.zeros(self.shape, self.dtype if dtype is None else dtype)
+
+
 @dataclass(frozen=True)
 class Node:
     """One ONNX operator. ``inputs`` may hold empty names (optional inputs left out)."""

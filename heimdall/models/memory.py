@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from heimdall.errors import ModelError
-from heimdall.graph.graph import Graph
+from heimdall.graph.graph import Graph, Zeros
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Memory:
         check_state(graph, state)
         self._name, self._state = graph.name, dict(state)
         self._zeros = {
-            each.name: np.zeros(each.shape, each.dtype)
+            each.name: Zeros(each.shape, each.dtype)
             for each in graph.inputs
             if each.name in state.values()
         }

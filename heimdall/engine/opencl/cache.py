@@ -33,7 +33,9 @@ class Append(ArrayOp):
         (_, made, last), constants = operands(inputs, traits)
         rows, heads, size = inputs[1].shape
         args = [*made, *last, Ref("y"), *ints(y.offset, heads, y.shape[2], size, rows)]
-        return Plan((line_launch(source("append", traits, 1), rows * heads, args, traits),), constants)
+        return Plan(
+            (line_launch(source("append", traits, 1), rows * heads, args, traits),), constants
+        )
 
     def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         cache, (rows, heads, size), last = inputs

@@ -107,9 +107,7 @@ def _normalised(module: Module, uses: _Uses, op: Lowered) -> tuple[Lowered, ...]
     return (Lowered(Normalise(last, epsilon, centred=False), (x, scale), op.outputs, nodes),)
 
 
-def _divided(
-    uses: _Uses, op: Lowered | None
-) -> tuple[str, Lowered, tuple[str, ...]] | None:
+def _divided(uses: _Uses, op: Lowered | None) -> tuple[str, Lowered, tuple[str, ...]] | None:
     """x and the root of x / root or x * (1 / root), and the nodes that divide."""
     if op is None or len(op.inputs) != 2:
         return None

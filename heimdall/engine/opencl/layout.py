@@ -129,6 +129,9 @@ class Layout:
         shape = (self.blocks, self.block, self.height * self.width)
         lanes = np.empty(shape, flat.dtype) if memory is None else memory[: prod(shape)]
         lanes = lanes.reshape(shape)
+        if self.height * self.width == 1:  # block by block is in order already
+            lanes[...] = inner.reshape(shape)
+            return lanes.reshape(-1, 1, 1)[: self.channels]
         for pixels, separate in zip(inner, lanes, strict=True):
             cv2.transpose(pixels.reshape(-1, self.block), separate)
         return lanes.reshape(-1, self.height, self.width)[: self.channels]

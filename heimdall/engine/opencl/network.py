@@ -17,8 +17,9 @@ from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explain, explaining
 from heimdall.engine.opencl.kept import HeldTensor, KeptTensor, is_dense
 from heimdall.engine.opencl.opened import Opened
-from heimdall.engine.opencl.placed import Stored
+from heimdall.engine.opencl.placed import Storage, Stored
 from heimdall.engine.opencl.state import OpenCLState
+from heimdall.graph.graph import Zeros
 
 
 class OpenCLNetwork(LoadedNetwork[OpenCLState]):
@@ -114,18 +115,25 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
 
     def _adopt(self, state: OpenCLState, inputs: Mapping[str, Any]) -> None:
         """Have caches that were written in place, by another job it may be, for this job's own."""
-        transfer, held = self._engine.transfer, {}
+        transfer = self._engine.transfer
+        held: dict[Storage | None, cl.Buffer] = {}
+        replaced = set(self._placer.in_place.values())
         for name, given in inputs.items():
+            if not isinstance(given, HeldTensor) or name not in replaced:
+                continue
             value = self._value(name)
-            if isinstance(given, HeldTensor) and name in self._placer.in_place.values():
-                assert value is not None
-                if given.fits(transfer, value):
-                    held[value.storage] = given.buffer
-        state.adopt(held)
+            assert value is not None
+            own = state.buffer(value.storage) is given.buffer
+            if not own and given.fits(transfer, value):
+                held[value.storage] = given.buffer
+        if held:
+            state.adopt(held)
 
     def _stays_there(self, state: OpenCLState, name: str, given: Any) -> bool:
         """Whether an input was on the device already, and has been copied there."""
         value = self._value(name)
+        if isinstance(given, Zeros) and name in self._placer.in_place.values():
+            return True  # nobody reads of a cache what was not written to it
         if isinstance(given, HeldTensor) and value is not None:
             return state.buffer(value.storage) is given.buffer
         if not isinstance(given, KeptTensor) or value is None or value.storage.first is None:

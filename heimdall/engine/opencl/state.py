@@ -53,10 +53,8 @@ class OpenCLState(State):
             return Walked(engine, compiled, walk, self._buffers)
         return Launched(engine, compiled, self._buffers)
 
-    def adopt(self, buffers: Mapping[Storage, cl.Buffer]) -> None:
+    def adopt(self, buffers: Mapping[Storage | None, cl.Buffer]) -> None:
         """Have these for the job's own, instead of what it had there."""
-        if all(self._buffers[storage] is buffer for storage, buffer in buffers.items()):
-            return
         self._buffers.update(buffers)
         with explaining(f"binding a job of {self._compiled.graph.name}"):
             self.work = self._bound(self._engine)

@@ -15,8 +15,8 @@ from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
 from heimdall.runtime.execution.hearing import Listening
-from heimdall.runtime.execution.writing import Writing
 from heimdall.runtime.execution.runs import Result
+from heimdall.runtime.execution.writing import Writing
 from heimdall.runtime.loop.callbacks import Callbacks
 from heimdall.runtime.loop.scene_watch import SceneWatch
 from heimdall.runtime.opening.setup import Setup
