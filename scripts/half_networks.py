@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from onnx import numpy_helper
 
-from heimdall.lab.exits.storing import keep_outputs, narrow
+from heimdall.graph.graph import load_graph
+from heimdall.lab.exits.storing import halves, keep_outputs, narrow, refer
 from heimdall.system.paths import replace_file
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +31,7 @@ class Stored:
     file: str
     outputs: tuple[str, ...] = ()
     exact: bool = True  # its weights are halves already; it is an error if they are not
+    beside: str = ""  # the network, stored before it, that most of its weights are of
 
 
 NETWORKS = (
@@ -42,23 +45,38 @@ NETWORKS = (
     # without the mask of the person (Identity_2), which costs more than the joints
     Stored("pose_landmark_full_256.onnx", ("Identity", "Identity_1", "Identity_3", "Identity_4")),
     Stored("text_ppocr_cls_dynamic.onnx", exact=False),
+    Stored("ppocrv4_det_dynamic.onnx", exact=False),
     Stored("text_ppocrv4_rec_dynamic.onnx", exact=False),
+    Stored("centerface_dynamic.onnx", exact=False),
+    Stored("centerface_exits_dynamic.onnx", beside="centerface_dynamic.onnx"),
 )
 
 
-def store(network: Stored, model: onnx.ModelProto) -> float:
-    """Change ``model`` into what is stored; returns how far rounding moved a weight at most, over
-    the largest of its tensor. Raises ValueError if an exact network is not."""
+def store(network: Stored, model: onnx.ModelProto, folder: Path) -> float:
+    """Change ``model`` into what is stored in ``folder``; returns how far rounding moved a weight
+    at most, over the largest of its tensor. Raises ValueError if an exact network is not."""
     if network.outputs:
         keep_outputs(model, network.outputs)
     del model.graph.value_info[:]  # sizes that readers infer
-    moved = narrow(model)
+    if network.beside:
+        _take_weights(model, folder / network.beside)
+    moved = narrow(model, halves(model) if network.beside else None)
     if network.exact and moved:
         raise ValueError(
             f"{network.file} has weights that are no halves (they move by {moved:.1e})"
         )
     onnx.checker.check_model(model)
+    if network.beside:
+        refer(model, folder / network.beside)
     return moved
+
+
+def _take_weights(model: onnx.ModelProto, path: Path) -> None:
+    """Those of the network at ``path``, as it was stored."""
+    constants = load_graph(path).constants
+    for item in model.graph.initializer:
+        if item.name in constants:
+            item.CopyFrom(numpy_helper.from_array(constants[item.name], item.name))
 
 
 def main() -> None:
@@ -72,7 +90,7 @@ def main() -> None:
             print(f"{network.file}: not in {arguments.folder}")
             continue
         model = onnx.load(source)
-        moved = store(network, model)
+        moved = store(network, model, arguments.to)
         content = model.SerializeToString(deterministic=True)
         replace_file(arguments.to / network.file, content)
         exact = "exact" if not moved else f"weights moved by {moved:.1e} at most"

@@ -12,7 +12,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
-from heimdall.lab.exits.storing import narrow
+from heimdall.lab.exits.storing import halves, narrow
 from heimdall.system import paths
 
 HALF, FLOAT = TensorProto.FLOAT16, TensorProto.FLOAT
@@ -168,6 +168,18 @@ def test_a_model_stored_in_half_loads_as_the_graph_it_was():
         kept = array.astype(np.float16).astype(np.float32) if rounded else array
         np.testing.assert_array_equal(now.constants[name], kept)
     assert narrow(stored) == 0  # there is nothing left to do
+
+
+def test_weights_that_an_older_file_lists_as_inputs_are_none_any_more():
+    stored = weighty_model()
+    stored.graph.input.append(helper.make_tensor_value_info("kernel", FLOAT, [16, 3, 3, 3]))
+    narrow(stored)
+    onnx.checker.check_model(stored)
+    assert [each.name for each in graph_from_model(stored).inputs] == ["x"]
+
+
+def test_weights_that_are_halves_are_told_apart():
+    assert halves(weighty_model()) == {"bias"}
 
 
 def test_any_runtime_reads_what_is_stored_in_half_as_we_do(tmp_path: Path):

@@ -37,6 +37,18 @@ def keep_outputs(model: onnx.ModelProto, outputs: Sequence[str]) -> None:
         getattr(graph, name).extend(values)
 
 
+def halves(model: onnx.ModelProto) -> set[str]:
+    """The float32 weights of a model that float16 holds as they are."""
+    found = set()
+    for item in model.graph.initializer:
+        if item.data_type == TensorProto.FLOAT:
+            array = numpy_helper.to_array(item)
+            with np.errstate(over="ignore"):
+                exact = np.array_equal(array, array.astype(np.float16))
+            found |= {item.name} if exact else set()
+    return found
+
+
 def narrow(model: onnx.ModelProto, only: Collection[str] | None = None) -> float:
     """Store the float32 weights of a model in float16, those that fit its range, or of these
     ``only`` those that are named. Returns the largest error that rounding made, over the largest
@@ -62,9 +74,12 @@ def narrow(model: onnx.ModelProto, only: Collection[str] | None = None) -> float
         casts.append(
             helper.make_node("Cast", [item.name], [name], name + "__cast", to=TensorProto.FLOAT)
         )
+    cast = {name for node in casts for name in node.output}
+    kept = [value for value in graph.input if value.name not in cast]  # older files list weights
     nodes = [*casts, *graph.node]
-    del graph.node[:]
-    graph.node.extend(nodes)
+    for field, values in (("input", kept), ("node", nodes)):
+        graph.ClearField(field)
+        getattr(graph, field).extend(values)
     return worst
 
 

@@ -17,7 +17,7 @@ from heimdall.lab.exits.data import Dataset
 from heimdall.lab.exits.distilled import Distilled
 from heimdall.lab.exits.exit_points import ExitPoint
 from heimdall.lab.exits.heads import Head
-from heimdall.lab.exits.storing import LEAST_VALUES, keep_outputs, narrow
+from heimdall.lab.exits.storing import LEAST_VALUES, halves, keep_outputs, narrow
 
 WHOLE = "whole"  # the name of the variant without an early exit
 CLASSES = "classes"  # the metadata that name the classes, a JSON list
@@ -35,9 +35,9 @@ def with_exits(
 
     ``dataset``: the classes of a classifier are told in the metadata. ``accuracy`` by the first
     output of each exit. ``kept``: only these exits, from 0, the network's own being the last;
-    of the network what leads to them. Where the network's weights are halves, so are those of the
-    heads, and all are kept in float16 (``heimdall.graph.half``); heads that learned from the
-    network are so anyway.
+    of the network what leads to them. Weights that are halves are kept in float16
+    (``heimdall.graph.half``). Where all of the network's are, those of the heads are made so; heads
+    that learned from the network are so anyway.
     """
     model = graph.model
     whole = tuple(each.name for each in graph.outputs)
@@ -68,8 +68,7 @@ def with_exits(
     del model.graph.value_info[:]  # sizes that readers infer
     taught = any(isinstance(head, Distilled) for head in made.values())
     new = {item.name for item in model.graph.initializer} - graph.constants.keys()
-    if _in_half(graph) or taught:
-        narrow(model, None if _in_half(graph) else new)
+    narrow(model, halves(model) | (new if _in_half(graph) or taught else set()))
     onnx.checker.check_model(model)
     return model
 

@@ -34,7 +34,11 @@ from tests.models.references.cases import FACES, HANDS, STANDING, TEXTS, Case
 
 FOLDER = Path(__file__).parent
 ORIGINALS = Path(rapidocr_onnxruntime.__file__).parent / "models"
-READERS = ("ch_ppocr_mobile_v2.0_cls_infer.onnx", "ch_PP-OCRv4_rec_infer.onnx")
+NETWORKS = (
+    "ch_PP-OCRv4_det_infer.onnx",
+    "ch_ppocr_mobile_v2.0_cls_infer.onnx",
+    "ch_PP-OCRv4_rec_infer.onnx",
+)
 COMPACT = (",", ":")
 solutions = mediapipe.solutions
 
@@ -108,9 +112,8 @@ def text(case: Case) -> dict[str, Any]:
 def float32(case: Case) -> list:
     """What Heimdall's pipeline reads with the originals of its networks."""
     pipeline = open_pipeline("ocr")
-    find, *readers = pipeline.networks
-    originals = zip(READERS, readers, strict=True)
-    pipeline.networks = (find, *(Network(str(ORIGINALS / n), o.shapes) for n, o in originals))
+    stored = zip(NETWORKS, pipeline.networks, strict=True)
+    pipeline.networks = tuple(Network(str(ORIGINALS / n), each.shapes) for n, each in stored)
     graphs = [load_graph(each.path, each.shapes) for each in pipeline.networks]
     pipeline.bind(graphs)
     sessions = [ort.InferenceSession(each.serialized) for each in graphs]
