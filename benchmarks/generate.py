@@ -27,11 +27,11 @@ from apps.shopping import Shopping
 from heimdall import App, run
 from heimdall.app import Generate
 from heimdall.engine import Engine
-from heimdall.generation.decoder import Decoder
-from heimdall.generation.writer import Kind
 from heimdall.graph.graph import load_graph
 from heimdall.lab.bench.runner import compare, machine
 from heimdall.lab.standins.decoder import SMOLLM_135M, SMOLLM_360M, exported_decoder
+from heimdall.models.generation.decoder import Decoder
+from heimdall.models.generation.writer import Kind
 from heimdall.runtime.execution.processors import open_processors
 from heimdall.system import paths
 
@@ -69,7 +69,7 @@ def model_of(parameters: str) -> Path:
 def prompts(count: int) -> list[int]:
     """A question that is no other's: nothing of it is in the cache."""
     random = np.random.default_rng()
-    return random.integers(0, SMOLLM_135M.vocabulary, count).tolist()  # type: ignore[no-any-return]
+    return random.integers(0, SMOLLM_135M.vocabulary, count).tolist()
 
 
 class Asking:

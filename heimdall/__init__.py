@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from heimdall.system import began as _began  # noqa: F401  # the first import: it notes the time
 
 if TYPE_CHECKING:
-    from heimdall.app import DNN, App, Feed, RunOptions
+    from heimdall.app import DNN, App, Feed, Generate, RunOptions
     from heimdall.capture import (
         SOURCES,
         Camera,
@@ -84,6 +84,8 @@ if TYPE_CHECKING:
         TextLine,
         TextRegion,
     )
+    from heimdall.models.generation.answer import Answer
+    from heimdall.models.generation.sampling import Sampling
     from heimdall.render import Key, Pointer, Scene, Scroll
     from heimdall.runtime.run import run
     from heimdall.runtime.session.notebook import show
@@ -106,13 +108,15 @@ __version__ = "0.2.0"
 
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {
-    "heimdall.app": "App DNN Feed RunOptions",
+    "heimdall.app": "App DNN Feed Generate RunOptions",
     "heimdall.capture": "SOURCES Camera DeviceLight DevicePlane DevicePose Frame Motion Pose "
     "Reader Source open_source",
     "heimdall.capture.sound": "Sound",
     "heimdall.engine": "ENGINES Engine",
     "heimdall.errors": "AppError ArgumentError ConfigError DeviceError HeimdallError ModelError "
     "RequestError",
+    "heimdall.models.generation.answer": "Answer",
+    "heimdall.models.generation.sampling": "Sampling",
     "heimdall.models": "CATALOG Body Body3D Boxes Detection Embedding FaceMesh Hand HeatMaps "
     "ImageInput Label Labels Mask Masks ModelEntry Network OnnxPipeline Picture Pipeline Prepared "
     "TextLine TextRegion",
@@ -134,6 +138,7 @@ __all__ = [
     "SCHEDULERS",
     "SOURCES",
     "Anchor",
+    "Answer",
     "App",
     "AppError",
     "ArgumentError",
@@ -153,6 +158,7 @@ __all__ = [
     "FaceMesh",
     "Feed",
     "Frame",
+    "Generate",
     "Greedy",
     "Hand",
     "Hearing",
@@ -182,6 +188,7 @@ __all__ = [
     "RequestError",
     "RunOptions",
     "RunSummary",
+    "Sampling",
     "Scene",
     "Scheduler",
     "Scroll",

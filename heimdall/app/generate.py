@@ -15,10 +15,10 @@ from heimdall.vocabulary.enums import Priority
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from heimdall.generation.answer import Answer, OnToken
-    from heimdall.generation.decoder import Decoder
-    from heimdall.generation.sampling import Sampling
-    from heimdall.generation.tokens import Tokenizer
+    from heimdall.models.generation.answer import Answer, OnToken
+    from heimdall.models.generation.decoder import Decoder
+    from heimdall.models.generation.sampling import Sampling
+    from heimdall.models.generation.tokens import Tokenizer
     from heimdall.vocabulary.enums import PriorityName
 
 MOST_TOKENS = 256
@@ -49,7 +49,9 @@ class Generate:
         ends: Sequence[str] = (),
         priority: PriorityName = "low",
     ) -> None:
-        from heimdall.generation.decoder import Decoder  # here: the command line needs none of it
+        from heimdall.models.generation.decoder import (
+            Decoder,  # here: the command line needs none of it
+        )
 
         self.name, self.priority = name, priority
         where = f"Generate({str(model)!r})"
@@ -80,7 +82,7 @@ class Generate:
     @property
     def dnns(self) -> tuple[DNN[Any], DNN[Any]]:
         """What is scheduled: steps, and pieces of prompts."""
-        from heimdall.generation.writer import Kind
+        from heimdall.models.generation.writer import Kind
 
         settings: dict[str, Any] = {"on_event": True, "priority": self.priority}
         return (
@@ -119,7 +121,7 @@ class Replies(Feed["Answer"]):
 
 
 def _opened(tokenizer: str | Path | Tokenizer | None, model: Path) -> Tokenizer:
-    from heimdall.generation.tokens import TokenizerFile
+    from heimdall.models.generation.tokens import TokenizerFile
 
     if tokenizer is None or isinstance(tokenizer, str | Path):
         return TokenizerFile(Path(tokenizer or model.with_name("tokenizer.json")))

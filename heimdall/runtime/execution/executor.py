@@ -15,7 +15,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from heimdall.generation.decoder import DecoderPipeline
+from heimdall.models.generation.decoder import DecoderPipeline
 from heimdall.models.luminance import MEASURES
 from heimdall.runtime.execution.chunks import ChunkRunner
 from heimdall.runtime.execution.deployment import Deployment, Networks

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from heimdall.errors import AppError
-from heimdall.generation.decoder import DecoderPipeline
-from heimdall.generation.writer import Kind, Step, Writer
+from heimdall.models.generation.decoder import DecoderPipeline
+from heimdall.models.generation.writer import Kind, Step, Writer
 from heimdall.runtime.execution.frames import FrameRun, Frames
 from heimdall.runtime.execution.runs import RegisteredDnn, RunningJob
 from heimdall.vocabulary.events import Drop, Prepare

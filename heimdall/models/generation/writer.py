@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from heimdall.errors import AppError, ConfigError, ModelError
-from heimdall.generation.answer import CONTEXT, FAILED, Answer, OnToken
-from heimdall.generation.sampling import Sampling
-from heimdall.generation.tokens import Tokenizer
+from heimdall.models.generation.answer import CONTEXT, FAILED, Answer, OnToken
+from heimdall.models.generation.sampling import Sampling
+from heimdall.models.generation.tokens import Tokenizer
 from heimdall.vocabulary.enums import Name
 
 
@@ -172,22 +172,18 @@ class Writer:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Ask for the next step, of the next answer where one has ended."""
+        """Ask for the next step, of the next answer where one has ended; nothing while one is under
+        way."""
+        if self._asked is not None:
+            return
         while self._current is None or self._current.done:
             self._current = None
             if not self._waiting:
                 return
             self._current = answer = self._waiting.popleft()
             shared = _shared(self._cached, answer.prompt[:-1])
-            if self._asked is None:
-                del self._cached[shared:]
-                self._left = list(answer.prompt[shared:])
-            else:  # one of the answer before is under way: its tokens come to the cache first
-                self._current = None
-                self._waiting.appendleft(answer)
-                return
-        if self._asked is not None or not self._runners:
-            return
+            del self._cached[shared:]
+            self._left = list(answer.prompt[shared:])
         kind = self._kind()
         if kind in self._runners:
             self._asked = kind

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from heimdall.errors import AppError
-from heimdall.generation.tokens import Tokenizer
-from heimdall.generation.writer import Kind, Step, Writer
 from heimdall.graph.decoder import CONTEXT
 from heimdall.graph.decoder_names import LOGITS, POSITIONS, SEEN, TOKENS, TOTAL
 from heimdall.graph.graph import Graph
 from heimdall.graph.onnx_file import Inputs
 from heimdall.models.base import Network, Pipeline, Prepared
+from heimdall.models.generation.tokens import Tokenizer
+from heimdall.models.generation.writer import Kind, Step, Writer
 from heimdall.models.memory import Memory
 
 OpenTokenizer = Callable[[], Tokenizer]

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 import numpy as np
 
 from heimdall.errors import RequestError
-from heimdall.generation.sampling import Sampling
+from heimdall.models.generation.sampling import Sampling
 
 log = logging.getLogger(__name__)
 

@@ -1,0 +1,127 @@
+"""Files of language models become networks with a cache of fixed length."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from heimdall.engine.onnxruntime import OnnxRuntimeEngine
+from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.errors import ModelError
+from heimdall.graph.graph import load_graph
+from tests.graph.decoders import FORMS, SHAPE, Reference, decoder
+from tests.graph.models import model
+
+CONTEXT, ROWS, STEPS = 96, 8, 64
+TOKENS = np.random.default_rng(3).integers(0, SHAPE.vocabulary, 20).tolist()
+
+
+@pytest.fixture(params=["opencl", "onnxruntime"])
+def engine(request):
+    return OpenCLEngine() if request.param == "opencl" else OnnxRuntimeEngine()
+
+
+class Running:
+    """Both networks of a file on an engine, with one cache."""
+
+    def __init__(self, engine, path, rows):
+        self.graphs = {
+            count: load_graph(path, {"input_ids": (1, count), "context": CONTEXT})
+            for count in (1, rows)
+        }
+        self._networks = {count: engine.load(each) for count, each in self.graphs.items()}
+        self._states = {count: each.new_state() for count, each in self._networks.items()}
+        graph = self.graphs[1]
+        self._cache = {
+            each.name: np.zeros(each.shape, each.dtype)
+            for each in graph.inputs
+            if each.name.startswith("past")
+        }
+        self._kept = [each.name for each in graph.outputs if each.name != "logits"]
+
+    def lacking(self):
+        return [op.name for each in self._networks.values() for op in each.ops if op.fallback]
+
+    def run(self, tokens, position):
+        rows = len(tokens)
+        network, state = self._networks[rows], self._states[rows]
+        lengths = {
+            "seqlens_k": np.array([position + rows - 1], np.int32),
+            "total_sequence_length": np.array([position + rows], np.int32),
+        }
+        given = {"input_ids": np.array([tokens], np.int64), **lengths, **self._cache}
+        network.write(state, given)
+        network.run_any(state, 0, len(network.ops))
+        made = network.keep(state, self._kept)
+        self._cache = {n.replace("present", "past_key_values"): each for n, each in made.items()}
+        return network.read(state, leave=self._kept)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_pieces_of_a_prompt_and_steps_make_the_logits_of_the_file(form, engine):
+    reference, running = Reference(decoder(form)), Running(engine, decoder(form), ROWS)
+    assert running.run(TOKENS[:ROWS], 0) == {}  # nobody needs the logits of a prompt
+    assert running.run(TOKENS[ROWS : 2 * ROWS], ROWS) == {}
+    seen, tokens = 2 * ROWS, TOKENS[2 * ROWS : 2 * ROWS + 1]
+    wanted = reference.logits(TOKENS[: 2 * ROWS + 1])
+    for _ in range(STEPS):
+        found = running.run(tokens, seen)["logits"][0, 0]
+        assert np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted).max()
+        assert found.argmax() == wanted.argmax()
+        seen, tokens = seen + 1, [int(wanted.argmax())]
+        wanted = reference.logits(tokens)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_all_of_it_runs_on_opencl(form):
+    assert Running(OpenCLEngine(), decoder(form), ROWS).lacking() == []
+
+
+def test_a_cache_is_as_long_as_it_is_asked_for_and_nothing_else_is_an_input():
+    graph = load_graph(decoder("optimum"), {"input_ids": (1, 4), "context": 32})
+    shapes = {each.name: each.shape for each in graph.inputs}
+    cache = (1, SHAPE.kv_heads, 32, SHAPE.head_width)
+    assert shapes.pop("input_ids") == (1, 4)
+    assert shapes.pop("seqlens_k") == shapes.pop("total_sequence_length") == (1,)
+    assert set(shapes) == {
+        f"past_key_values.{layer}.{kind}"
+        for layer in range(SHAPE.layers)
+        for kind in ("key", "value")
+    }
+    assert set(shapes.values()) == {cache}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "said"),
+    [
+        ({"input_ids": (1, 8), "context": 12}, "too short"),
+        ({"input_ids": (2, 8), "context": 64}, "must be of shape"),
+        ({"input_ids": (1, 8), "context": 40.5}, "no whole number"),
+    ],
+)
+def test_what_has_no_room_is_refused(shapes, said):
+    with pytest.raises(ModelError, match=said):
+        load_graph(decoder("optimum"), shapes)
+
+
+def test_other_networks_have_no_context(tmp_path):
+    path = tmp_path / "abs.onnx"
+    onnx.save(model([helper.make_node("Abs", ["x"], ["y"])], {"x": [1, 4]}, ["y"]), path)
+    with pytest.raises(ModelError, match="no language model with a cache"):
+        load_graph(path, {"context": 64})
+
+
+def test_attention_that_is_otherwise_is_refused(tmp_path):
+    """Scores that are squashed before the softmax, as some models' are."""
+    squashing = onnx.load(decoder("optimum"))
+    nodes = squashing.graph.node
+    softmax = next(node for node in nodes if node.op_type == "Softmax")
+    squashed = helper.make_node("Tanh", [softmax.input[0]], ["squashed"], "squash")
+    softmax.input[0] = "squashed"
+    nodes.insert(list(nodes).index(softmax), squashed)
+    path = tmp_path / "squashed.onnx"
+    onnx.save(squashing, path)
+    with pytest.raises(ModelError, match=r"attention of layer 0 .* not understood: Tanh"):
+        load_graph(path, {"context": 64})
