@@ -63,7 +63,7 @@ class Walk:
         stage = self.stage
         if self._memory is not None and stage == 0:
             kept = self._memory.outputs
-            self._kept = {name: outputs[0][name] for name in kept}, self._kept[1]
+            self._kept = outputs[0], self._kept[1]
             outputs = [{n: each[n] for n in each if n not in kept} for each in outputs]
         self._results.append(
             [
