@@ -1,4 +1,5 @@
-"""What a recurrent network is given of its last inference: outputs that are its next inputs."""
+"""What is kept of the last inference: outputs that are a network's next inputs, and what its
+pipeline knows of results."""
 
 from __future__ import annotations
 
@@ -36,6 +37,7 @@ class Memory:
         }
         self._lock = threading.Lock()
         self._values: Kept = self._zeros
+        self._past: Any = None  # the pipeline's
         self._begun = 0  # how often it was reset
 
     @property
@@ -43,14 +45,16 @@ class Memory:
         """The network's outputs that are kept."""
         return tuple(self._state)
 
-    def recall(self) -> tuple[Kept, int]:
-        """The inputs of an inference that begins now, and what ``keep`` is to be told."""
+    def recall(self) -> tuple[Kept, int, Any]:
+        """The inputs of an inference that begins now, what ``keep`` is to be told, and what the
+        pipeline left."""
         with self._lock:
-            return dict(self._values), self._begun
+            return dict(self._values), self._begun, self._past
 
-    def keep(self, outputs: Kept, begun: int) -> None:
-        """An inference has ended. Forgotten where ``reset`` was called since it began; values that
-        are no numbers would stay for ever, so it begins anew instead, and says so."""
+    def keep(self, outputs: Kept, begun: int, past: Any = None) -> None:
+        """An inference has ended, of which its pipeline leaves ``past``. Forgotten where ``reset``
+        was called since it began; values that are no numbers would stay for ever, so it begins anew
+        instead, and says so."""
         lost = [
             name
             for name in self._state
@@ -62,8 +66,9 @@ class Memory:
             if begun != self._begun:
                 return
             self._values = {given: outputs[name] for name, given in self._state.items()}
+            self._past = past
             if lost:
-                self._values = self._zeros
+                self._values, self._past = self._zeros, None
         if lost:
             log.warning(
                 "%s: output %r has values that are no numbers (NaN): its state begins anew",
@@ -74,7 +79,7 @@ class Memory:
     def reset(self) -> None:
         """Begin anew with zeros."""
         with self._lock:
-            self._values = self._zeros
+            self._values, self._past = self._zeros, None
             self._begun += 1
 
     def bring(self) -> None:

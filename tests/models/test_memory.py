@@ -69,6 +69,25 @@ def test_what_was_begun_before_a_reset_is_forgotten(graph):
     assert run_pipeline(Sum(), ONES, infer, memory=memory) == 2
 
 
+class Counting(Sum):
+    """Says how many results there were, too."""
+
+    def follow(self, result, past):
+        count = (past or 0) + 1
+        return (result, count), count
+
+
+def test_a_pipeline_goes_on_from_its_last_result_that_counted(graph):
+    memory = Memory(graph, STATE)
+    assert run_pipeline(Counting(), ONES, infer, memory=memory) == (2, 1)
+    walk = Walk(Counting(), ONES, {}, memory)
+    walk.decode([infer(0, task.inputs) for task in walk.prepare()])
+    assert walk.result() == walk.result() == (4, 2)  # and nobody says that it counts
+    assert run_pipeline(Counting(), ONES, infer, memory=memory) == (4, 2)
+    memory.reset()
+    assert run_pipeline(Counting(), ONES, infer, memory=memory) == (2, 1)
+
+
 def test_values_that_are_no_numbers_do_not_stay(graph, caplog):
     memory = Memory(graph, STATE)
     run_pipeline(Sum(), ONES * np.float32(np.nan), infer, memory=memory)
