@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         Picture,
         Pipeline,
         Prepared,
+        Speech,
         TextLine,
         TextRegion,
     )
@@ -115,7 +116,7 @@ _HOMES = {
     "RequestError",
     "heimdall.models": "CATALOG Body Body3D Boxes Detection Embedding FaceMesh Hand HeatMaps "
     "ImageInput Label Labels Mask Masks ModelEntry Network OnnxPipeline Picture Pipeline Prepared "
-    "TextLine TextRegion",
+    "Speech TextLine TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
     "heimdall.runtime.session.notebook": "show",
@@ -188,6 +189,7 @@ __all__ = [
     "Session",
     "Sound",
     "Source",
+    "Speech",
     "TextLine",
     "TextRegion",
     "World",
