@@ -2,7 +2,8 @@
 
 The first scenario of the Heimdall paper (section 2.1): detection finds where the couch may stand,
 segmentation keeps people in front of it, and the style network paints its fabric. A pinch drags a
-piece, two pinches turn and scale it; key H lists keys and what the mouse does.
+piece, two pinches turn and scale it; key H lists keys and what the mouse does. Where it is given
+sound (`--sound microphone`), it does what it is told: "next", "away", "bigger", "red".
 
 Furniture stands on a table or the floor, and one can walk around it, once the camera has moved a
 little sideways. How large the room is is a guess, until the page of assets/media/page.png is seen
@@ -20,9 +21,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from heimdall import DNN, App, Detection, Hand, Key, Marker, Pointer, Scene, Scroll, World
+from heimdall import DNN, App, Detection, Hand, Key, Label, Marker, Pointer, Scene, Scroll, World
 
 from .content.furniture import CATALOGUE, FABRICS, Room
+from .content.orders import BY_KEY, BY_WORD, ORDERS
 from .content.weave import weave
 
 SURFACES = ("dining table", "bed")
@@ -38,18 +40,12 @@ class Shopping(App):
     scheduler = "max-total"
     clip = "room.mp4"
     world = World(Marker("DICT_4X4_50", 7, width_m=0.08), room=True)
-    keys: ClassVar = {
-        "n": "next piece",
-        "x": "take it away",
-        "t": "true size, or a model",
-        "s": "next fabric",
-        **{str(number): f"fabric {name}" for number, (name, _) in enumerate(FABRICS, 1)},
-        "left": "turn",
-        "right": "turn",
-        "up": "larger",
-        "down": "smaller",
+    keys: ClassVar = {order.key: order.says for order in ORDERS}
+    gestures: ClassVar = {
+        "drag, pinch": "move",
+        "right drag, wheel": "resize, turn (two pinches)",
+        "say, with --sound": ", ".join(BY_WORD),
     }
-    gestures: ClassVar = {"drag, pinch": "move", "right drag, wheel": "resize, turn (two pinches)"}
     dnns = (  # rates as in the paper's Table 1
         DNN("detect", model="nanodet", rate_hz=1, max_rate_hz=5),
         DNN("segment", model="selfie", rate_hz=1, max_rate_hz=5),
@@ -63,6 +59,7 @@ class Shopping(App):
             options={"size": (192, 192)},
         ),
     )
+    sound_dnns = (DNN("words", model="keywords"),)
 
     def __init__(self) -> None:
         super().__init__()
@@ -98,6 +95,14 @@ class Shopping(App):
             self.follow_pinch(result)
         elif dnn == "style":
             self.texture, self.shown = result.image, self.wanted
+        elif dnn == "words":
+            self.obey(result)
+
+    def obey(self, words: list[Label]) -> None:
+        """Do what is said, as the key would."""
+        for word in words:
+            if word.name in BY_WORD:
+                BY_WORD[word.name].do(self)
 
     def stand_on_surface(self, objects: list[Detection]) -> None:
         """Until the user moves it, the couch stands on the table or bed that fills the view.
@@ -165,22 +170,8 @@ class Shopping(App):
             scene.text(shown, at=(corner[0], corner[1] - 0.05 * down))
 
     def on_key(self, key: Key) -> None:
-        if not key.pressed:
-            return
-        if key.name == "s":
-            self.restyle(self.wanted + 1)
-        elif key.name == "n":
-            self.room.bring()
-        elif key.name == "x":
-            self.room.take_away()
-        elif key.name == "t":
-            self.room.toggle()
-        elif key.name.isdigit() and 1 <= int(key.name) <= len(FABRICS):
-            self.restyle(int(key.name) - 1)
-        elif key.name in ("left", "right"):
-            self.room.chosen.yaw += 15 if key.name == "right" else -15
-        elif key.name in ("up", "down"):
-            self.room.resize(1.1 if key.name == "up" else 1 / 1.1)
+        if key.pressed and key.name in BY_KEY:
+            BY_KEY[key.name].do(self)
 
     def on_pointer(self, pointer: Pointer, scene: Scene) -> None:
         here = np.array(scene.to_picture(pointer.x, pointer.y))

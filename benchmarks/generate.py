@@ -175,7 +175,7 @@ class _Way:
         step = self._writer.begin(self._pipeline.kind)
         assert step is not None
         (task,) = self._pipeline.prepare(0, step, [], {})
-        past, begun = memory.recall()
+        past, begun, _ = memory.recall()
         network.write(state, {**task.inputs, **past})
         network.run_any(state, 0, len(network.ops))
         outputs = network.read(state, leave=memory.outputs)

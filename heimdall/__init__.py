@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         Picture,
         Pipeline,
         Prepared,
+        Speech,
         TextLine,
         TextRegion,
     )
@@ -119,7 +120,7 @@ _HOMES = {
     "heimdall.models.generation.sampling": "Sampling",
     "heimdall.models": "CATALOG Body Body3D Boxes Detection Embedding FaceMesh Hand HeatMaps "
     "ImageInput Label Labels Mask Masks ModelEntry Network OnnxPipeline Picture Pipeline Prepared "
-    "TextLine TextRegion",
+    "Speech TextLine TextRegion",
     "heimdall.render": "Key Pointer Scene Scroll",
     "heimdall.runtime.run": "run",
     "heimdall.runtime.session.notebook": "show",
@@ -195,6 +196,7 @@ __all__ = [
     "Session",
     "Sound",
     "Source",
+    "Speech",
     "TextLine",
     "TextRegion",
     "World",

@@ -32,6 +32,7 @@ class Stored:
     outputs: tuple[str, ...] = ()
     exact: bool = True  # its weights are halves already; it is an error if they are not
     beside: str = ""  # the network, stored before it, that most of its weights are of
+    original: str = ""  # its file's name where it comes from; its own by default
 
 
 NETWORKS = (
@@ -49,6 +50,7 @@ NETWORKS = (
     Stored("text_ppocrv4_rec_dynamic.onnx", exact=False),
     Stored("centerface_dynamic.onnx", exact=False),
     Stored("centerface_exits_dynamic.onnx", beside="centerface_dynamic.onnx"),
+    Stored("speech_silero_16k.onnx", exact=False, original="silero_vad_16k_op15.onnx"),
 )
 
 
@@ -85,9 +87,9 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=ROOT / "assets" / "models")
     arguments = parser.parse_args()
     for network in NETWORKS:
-        source = arguments.folder / network.file
+        source = arguments.folder / (network.original or network.file)
         if not source.is_file():
-            print(f"{network.file}: not in {arguments.folder}")
+            print(f"{source.name}: not in {arguments.folder}")
             continue
         model = onnx.load(source)
         moved = store(network, model, arguments.to)

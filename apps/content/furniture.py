@@ -165,6 +165,10 @@ class Room:
             before, self.scale = self.scale, float(np.clip(self.scale * ratio, *SCALES))
             self._spread(self.scale / before)
 
+    def turn(self, degrees: float) -> None:
+        """Turn the chosen piece."""
+        self.chosen.yaw += degrees
+
     def toggle(self) -> None:
         """True size instead of models, or the other way round."""
         before = self.factor()

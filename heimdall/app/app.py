@@ -49,6 +49,7 @@ class App:
     admission: ClassVar[str] = Admission.ONE_IN_FLIGHT  # or "replace": by a newer frame or request
     clip: ClassVar[str] = "box.mp4"  # in assets/media: played when there is no camera
     dnns: ClassVar[Sequence[DNN[Any]]] = ()  # and those that are attributes of the class
+    sound_dnns: ClassVar[Sequence[DNN[Any]]] = ()  # more of them, in a run that is given sound
     # What the camera is found by, targets or the room itself, and what stands there; None unless
     # declared, so what uses it has declared it. Each run has its own.
     world: World = None  # type: ignore[assignment]
@@ -128,10 +129,11 @@ class App:
 
     def reset(self, dnn: str) -> None:
         """Have the state of ``dnn`` begin anew with zeros, from its next inference on: another
-        speaker, another scene. Raises AppError for an unknown DNN, and for one without ``state``.
+        speaker, another scene. One that hears forgets what was said. Raises AppError for an unknown
+        DNN, and for one without ``state`` that does not hear.
         """
         self._check_declared(dnn)
-        if not any(each.state for each in self.dnns if each.name == dnn):
+        if not any(each.state or each.hears for each in self.dnns if each.name == dnn):
             raise AppError(f"DNN {dnn!r} has no state to reset; declare one: DNN(state={{...}})")
         self._reset.add(dnn)
 

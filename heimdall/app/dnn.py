@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 from heimdall.app.feed import Feed
 from heimdall.errors import ConfigError, unknown
 from heimdall.vocabulary.enums import Precision, Priority
-from heimdall.vocabulary.hearing import Hearing
+from heimdall.vocabulary.hearing import Hearing, hearing_of
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         Label,
         Mask,
         Picture,
+        Speech,
         TextLine,
         TextRegion,
     )
@@ -79,7 +80,8 @@ class DNN(Generic[T]):
     name, such as ``{"h_out": "h_in"}``. They begin as zeros, stay where the DNN runs, and are
     zeros again after ``reset()``; an inference that is dropped does not change them.
     ``hears`` makes it listen: each window of the run's sound is an inference, in their order, and
-    ``preprocess`` is given a Sound instead of a picture. Its rate is that of the windows.
+    ``preprocess`` is given a Sound instead of a picture. Its rate is that of the windows. Bundled
+    models that hear, "speech" and "keywords", say so themselves.
     """
 
     name: str = None  # type: ignore[assignment]
@@ -136,6 +138,20 @@ class DNN(Generic[T]):
             self: DNN[Label],
             name: str = ...,
             model: Literal["fashion"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[Speech],
+            name: str = ...,
+            model: Literal["speech"] = ...,
+            **settings: Unpack[Settings],
+        ) -> None: ...
+        @overload
+        def __init__(
+            self: DNN[list[Label]],
+            name: str = ...,
+            model: Literal["keywords"] = ...,
             **settings: Unpack[Settings],
         ) -> None: ...
         @overload
@@ -199,6 +215,8 @@ class DNN(Generic[T]):
         object.__setattr__(self, "name", self.name or "")  # until it is an attribute of a class
         object.__setattr__(self, "options", {} if self.options is None else self.options)
         where = f"DNN {self.name!r}" if self.name else f"DNN(model={self.model!r})"
+        if self.hears is None:
+            object.__setattr__(self, "hears", hearing_of(self.model))
         if self.hears is not None:
             object.__setattr__(self, "on_event", True)  # of a window
             if self.rate_hz == DEFAULT_RATE_HZ:

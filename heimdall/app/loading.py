@@ -102,21 +102,26 @@ def validate(app: type[App]) -> None:
     ):
         if getattr(app, name) not in valid:
             raise ConfigError(f"{where}: {unknown(name, getattr(app, name), valid)}")
-    _validate_dnns(where, app.dnns)
+    names: set[str] = set()
+    _validate_dnns(f"{where}.dnns", app.dnns, names)
+    _validate_dnns(f"{where}.sound_dnns", app.sound_dnns, names)
+    for dnn in app.sound_dnns:
+        if dnn.hears is None:
+            raise ConfigError(f"{where}.sound_dnns: DNN {dnn.name!r} does not hear; give it hears")
     _validate_world(where, app.world)
 
 
-def _validate_dnns(where: str, dnns: object) -> None:
+def _validate_dnns(where: str, dnns: object, names: set[str]) -> None:
+    """``names``: those that are taken, to which these are added."""
     if not isinstance(dnns, Sequence) or isinstance(dnns, str):
-        raise AppError(f"{where}.dnns must be a list of DNN(...) values, not {dnns!r}")
-    names = set()
+        raise AppError(f"{where} must be a list of DNN(...) values, not {dnns!r}")
     for dnn in dnns:
         if not isinstance(dnn, DNN):
-            raise AppError(f"{where}.dnns must hold DNN(...) values, not {dnn!r}")
+            raise AppError(f"{where} must hold DNN(...) values, not {dnn!r}")
         if not dnn.name:
-            raise ConfigError(f"{where}.dnns: DNN(model={dnn.model!r}) needs a name")
+            raise ConfigError(f"{where}: DNN(model={dnn.model!r}) needs a name")
         if dnn.name in names:
-            raise ConfigError(f"{where}.dnns has two DNNs named {dnn.name!r}")
+            raise ConfigError(f"{where} has two DNNs named {dnn.name!r}")
         names.add(dnn.name)
 
 

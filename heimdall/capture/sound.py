@@ -22,6 +22,7 @@ import numpy as np
 
 from heimdall.capture.source import NICE, RETRY_S
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
+from heimdall.system import paths
 from heimdall.system.extras import need
 from heimdall.system.faults import Faults
 from heimdall.system.priority import lower_priority
@@ -190,7 +191,7 @@ class SoundSource:
     """Sound that is read by a daemon thread, from the first listener on until ``close``.
 
     A microphone that vanishes is told of, and tried again until it is back; a file that has ended
-    begins anew where it is to ``loop``.
+    begins anew where it is to ``loop``. Samples that are no numbers are told of, and are silence.
     """
 
     def __init__(
@@ -248,9 +249,17 @@ class SoundSource:
                     self.ended = True
                     return
                 continue
+            samples = self._checked(block[0])
             for windows, hear in self._listeners:
-                for each in windows.cut(*block):
+                for each in windows.cut(samples, *block[1:]):
                     hear(each)
+
+    def _checked(self, samples: np.ndarray) -> np.ndarray:
+        """In -1..1: what is no number would stay in filters and in states of networks."""
+        if not np.isfinite(samples).all():
+            self._faults.report(f"sound of {self.name}: samples that are no numbers are silence")
+        sane: np.ndarray = np.clip(np.nan_to_num(samples), -1, 1)
+        return sane
 
     def _lost(self, why: str) -> None:
         if self._reader is not None:
@@ -261,13 +270,13 @@ class SoundSource:
 
 def open_sound(name: str, *, loop: bool = True) -> SoundSource:
     """Sound by its name: ``microphone``, ``microphone:`` and a number or part of a name, or a file
-    (WAV, FLAC, MP3, or the sound of a video). Raises ConfigError for a file that is not there,
-    DeviceError for what cannot be opened."""
+    (WAV, FLAC, MP3, Opus, the sound of a video), of yours or bundled. Raises ConfigError for a file
+    that is not there, DeviceError for what cannot be opened."""
     kind, _, rest = name.partition(":")
     if kind == MICROPHONE:
         device = int(rest) if rest.isdigit() else rest or None
         return SoundSource(lambda: MicrophoneReader(device), name, loop=loop)
-    path = Path(name)
+    path = paths.bundled(name, "media")
     if not path.is_file():
         raise ConfigError(f"no sound {name!r}: give a file, or {MICROPHONE}")
     return SoundSource(lambda: FileReader(path), path.name, loop=loop)

@@ -205,10 +205,11 @@ def _fix_input_shape(
         dims = [int(size) for size in shape]
     if any(size <= 0 for size in dims):
         free = [dim.dim_param or dim.dim_value for dim in declared]
+        such = [1, 3, _HEIGHT, _WIDTH] if len(dims) == 4 else [max(size, 1) for size in dims]
         raise ModelError(
             f"input {value.name!r} of {path} has free or empty dimensions "
             f"{free if shape is None else dims}: choose a shape, "
-            f"such as shapes={{{value.name!r}: [1, 3, 480, 640]}}"
+            f"such as shapes={{{value.name!r}: {such}}}"
         )
     for dim, size in zip(declared, dims, strict=True):
         dim.dim_value = size

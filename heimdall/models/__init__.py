@@ -1,8 +1,9 @@
 """The catalogue of networks: each turns a frame into input tensors, and outputs into a result.
 
 ``catalog`` lists them, ``base`` is their contract, ``results`` what apps receive; then one task
-a file: ``detect segment hand style face face_mesh pose body text ocr classify``, and ``custom`` for
-your own ONNX file, with ``image_input``, ``boxes`` and ``decoders`` ready for it.
+a file: ``detect segment hand style face face_mesh pose body text ocr classify speech keywords``,
+and ``custom`` for your own ONNX file, with ``image_input``, ``boxes`` and ``decoders`` ready for
+it.
 """
 
 from heimdall.models.base import Network, Pipeline, Prepared
@@ -22,6 +23,7 @@ from heimdall.models.results import (
     Label,
     Mask,
     Picture,
+    Speech,
     TextLine,
     TextRegion,
 )
@@ -49,6 +51,7 @@ __all__ = [
     "Pipeline",
     "Prepared",
     "Preprocess",
+    "Speech",
     "TextLine",
     "TextRegion",
     "luminance_difference",

@@ -12,6 +12,7 @@ import numpy as np
 
 from heimdall.models.memory import Memory
 from heimdall.system import paths
+from heimdall.vocabulary.hearing import Hearing
 
 if TYPE_CHECKING:
     from heimdall.graph.graph import Graph
@@ -58,6 +59,7 @@ class Pipeline(ABC, Generic[ResultT_co]):
     networks: tuple[Network, ...]  # one a stage
     # Sides of an input, which the option ``size`` = (height, width) chooses, are multiples of this.
     size_step: int | None = None  # None: there is no choice
+    hears: Hearing | None = None  # windows of sound, a Sound instead of each picture
 
     def bind(self, graphs: Sequence[Graph]) -> None:
         """Told once, before anything else, what the networks are: one graph a stage.
@@ -67,9 +69,10 @@ class Pipeline(ABC, Generic[ResultT_co]):
         """
 
     def memory(self, graphs: Sequence[Graph]) -> Memory | None:
-        """What the first network keeps from one inference to the next; None: nothing."""
+        """What the first network, or a pipeline that hears, keeps from one inference to the next;
+        None: nothing."""
         state = self.networks[0].state if self.networks else {}
-        return Memory(graphs[0], state) if state else None
+        return Memory(graphs[0], state) if state or self.hears else None
 
     @abstractmethod
     def prepare(
@@ -89,3 +92,11 @@ class Pipeline(ABC, Generic[ResultT_co]):
         """
         result: ResultT_co = results[-1][0]
         return result
+
+    def follow(self, result: Any, past: Any) -> tuple[ResultT_co, Any]:
+        """Of a DNN that hears: the result after those before it, and what is to be known of it.
+
+        ``past`` is what was to be known of the last inference that has ended, None at first and
+        after a reset. Default: the result as it is.
+        """
+        return result, None

@@ -22,9 +22,11 @@ from heimdall.models.detect import NanoDet
 from heimdall.models.face import CenterFace
 from heimdall.models.face_mesh import FaceMeshes
 from heimdall.models.hand import Hands
+from heimdall.models.keywords import Keywords
 from heimdall.models.ocr import OCR
 from heimdall.models.pose import MoveNet
 from heimdall.models.segment import Selfie
+from heimdall.models.speech import VoiceActivity
 from heimdall.models.style import MultiStyle
 from heimdall.models.text import PPOCR
 from heimdall.system.registry import Registry
@@ -137,6 +139,22 @@ _ENTRIES = (
             "text_ppocr_cls_dynamic.onnx",
             "text_ppocrv4_rec_dynamic.onnx",
         ),
+    ),
+    ModelEntry(
+        "speech",
+        "Silero VAD, 32 ms",
+        "does somebody speak (hears)",
+        VoiceActivity,
+        "MIT",
+        ("speech_silero_16k.onnx",),
+    ),
+    ModelEntry(
+        "keywords",
+        "Keywords, one second",
+        "which of ten words was said (hears)",
+        Keywords,
+        "Apache-2.0",
+        ("keywords_16k.onnx",),
     ),
 )
 

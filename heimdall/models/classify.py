@@ -37,7 +37,7 @@ class Labels(Decoder):
         super().bind(graph)
         (output,) = graph.results
         count = output.shape[1]
-        names = self._names or _names(graph) or tuple(map(str, range(count)))
+        names = self._names or class_names(graph) or tuple(map(str, range(count)))
         if len(names) != count:
             raise ModelError(f"{graph.name} has {count} classes, and there are {len(names)} names")
         self._names = names
@@ -59,7 +59,8 @@ class Labels(Decoder):
         return Label(self._names[best], float(scores[best]), exit)
 
 
-def _names(graph: Graph) -> tuple[str, ...]:
+def class_names(graph: Graph) -> tuple[str, ...]:
+    """The names of a network's classes, of its metadata ``classes`` (a JSON list); else none."""
     try:
         found = json.loads(graph.metadata.get("classes", "[]"))
     except ValueError:

@@ -1,4 +1,5 @@
-"""What a recurrent network is given of its last inference: outputs that are its next inputs."""
+"""What is kept of the last inference: outputs that are a network's next inputs, and what its
+pipeline knows of results."""
 
 from __future__ import annotations
 
@@ -6,14 +7,18 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import numpy as np
 
+from heimdall.engine.checks import is_finite
 from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Zeros
 
 log = logging.getLogger(__name__)
+
+_LOOK_EVERY = 30  # inferences: about once a second
 
 Kept = Mapping[str, Any]  # arrays, or what turns into one (``LoadedNetwork.keep``)
 
@@ -22,13 +27,14 @@ class Memory:
     """The state of one DNN, between its inferences: zeros at first, then what the last one that has
     ended made of it. One that was dropped or has failed changes nothing.
 
-    ``state`` names inputs by outputs. Callable from any thread.
+    ``state`` names inputs by outputs. ``looks``: for values that are no numbers. Callable from any
+    thread.
     """
 
-    def __init__(self, graph: Graph, state: Mapping[str, str]) -> None:
+    def __init__(self, graph: Graph, state: Mapping[str, str], *, looks: bool = True) -> None:
         """Raises ModelError where the graph has no such output or input, or they do not fit."""
         check_state(graph, state)
-        self._name, self._state = graph.name, dict(state)
+        self._name, self._state, self._looks = graph.name, dict(state), looks
         self._zeros = {
             each.name: Zeros(each.shape, each.dtype)
             for each in graph.inputs
@@ -36,45 +42,59 @@ class Memory:
         }
         self._lock = threading.Lock()
         self._values: Kept = self._zeros
+        self._past: Any = None  # the pipeline's
         self._begun = 0  # how often it was reset
+        self._ended = count(1)  # inferences
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The network's outputs that are kept."""
         return tuple(self._state)
 
-    def recall(self) -> tuple[Kept, int]:
-        """The inputs of an inference that begins now, and what ``keep`` is to be told."""
+    def recall(self) -> tuple[Kept, int, Any]:
+        """The inputs of an inference that begins now, what ``keep`` is to be told, and what the
+        pipeline left."""
         with self._lock:
-            return dict(self._values), self._begun
+            return dict(self._values), self._begun, self._past
 
-    def keep(self, outputs: Kept, begun: int) -> None:
-        """An inference has ended. Forgotten where ``reset`` was called since it began; values that
-        are no numbers would stay for ever, so it begins anew instead, and says so."""
-        lost = [
-            name
-            for name in self._state
-            if isinstance(array := outputs[name], np.ndarray)
-            and array.dtype.kind == "f"
-            and not np.isfinite(array).all()
-        ]
+    def keep(self, outputs: Kept, begun: int, past: Any = None) -> None:
+        """An inference has ended, with these outputs, those that are not kept among them, and its
+        pipeline leaves ``past``. Forgotten where ``reset`` was called since it began; values that
+        are no numbers would stay for ever, so it begins anew instead, and says so.
+
+        What lies on a device is looked at where another output has no numbers either, and now and
+        then: each time it would have to be waited for.
+        """
+        problem = self._problem(outputs) if self._looks else ""
         with self._lock:
             if begun != self._begun:
                 return
             self._values = {given: outputs[name] for name, given in self._state.items()}
-            if lost:
-                self._values = self._zeros
-        if lost:
-            log.warning(
-                "%s: output %r has values that are no numbers (NaN): its state begins anew",
-                self._name,
-                lost[0],
-            )
+            self._past = past
+            if problem:
+                self._begin_anew(problem)
+
+    def _problem(self, outputs: Kept) -> str:
+        """Why the state that is among these outputs cannot be gone on with; "" where it can."""
+        near = {name: each for name, each in outputs.items() if isinstance(each, np.ndarray)}
+        suspect = not all(map(is_finite, near.values()))
+        seen = outputs if suspect or next(self._ended) % _LOOK_EVERY == 0 else near
+        try:
+            for name in self._state:
+                if name in seen and not is_finite(np.asarray(seen[name])):
+                    return f"output {name!r} has values that are no numbers (NaN)"
+        except Exception as error:  # whatever a driver raises
+            return str(error)
+        return ""
+
+    def _begin_anew(self, why: str) -> None:
+        self._values, self._past = self._zeros, None
+        log.warning("%s: its state begins anew: %s", self._name, why)
 
     def reset(self) -> None:
         """Begin anew with zeros."""
         with self._lock:
-            self._values = self._zeros
+            self._values, self._past = self._zeros, None
             self._begun += 1
 
     def bring(self) -> None:
@@ -84,8 +104,7 @@ class Memory:
             try:
                 self._values = {name: np.asarray(each) for name, each in self._values.items()}
             except Exception as error:  # whatever a driver raises
-                self._values = self._zeros
-                log.warning("%s: its state is lost, and begins anew: %s", self._name, error)
+                self._begin_anew(str(error))
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """The state by input, on the host."""

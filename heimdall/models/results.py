@@ -28,12 +28,20 @@ class Detection:
 
 @dataclass(frozen=True)
 class Label:
-    """What a picture shows, a score in 0..1, and of a network with early exits the one that said
-    so ("": it has none)."""
+    """What a picture shows, or the word that was said, a score in 0..1, and of a network with early
+    exits the one that said so ("": it has none)."""
 
     name: str
     score: float
     exit: str = ""
+
+
+@dataclass(frozen=True)
+class Speech:
+    """How likely a voice is in the newest window of sound, 0..1, and whether somebody speaks."""
+
+    probability: float
+    speaking: bool
 
 
 @dataclass(frozen=True)

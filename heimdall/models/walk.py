@@ -20,7 +20,8 @@ class Walk:
 
     ``prepare`` gives the tasks of the next stage, ``decode`` takes their outputs, in turns until
     ``ended``; then ``result`` is there. A stage without tasks (no palm found) is the last one.
-    The first stage's network is given what is in ``memory`` besides, and leaves it there.
+    The first stage's network is given what is in ``memory`` besides, and leaves it there; so does
+    the pipeline with what it knows of results.
     """
 
     def __init__(
@@ -32,7 +33,10 @@ class Walk:
     ) -> None:
         self._pipeline, self._image, self._options = pipeline, image, options
         self._memory = memory
-        self._kept: tuple[Kept, int] = ({}, 0)
+        self._kept: Kept = {}
+        self._begun = 0
+        self._past: Any = None
+        self._left: Any = None
         self._results: list[list[Any]] = []
         self.tasks: Sequence[Prepared] = ()
 
@@ -52,9 +56,9 @@ class Walk:
         previous = self._results[-1] if self._results else []
         self.tasks = self._pipeline.prepare(self.stage, self._image, previous, self._options)
         if self._memory is not None and self.stage == 0:
-            self._kept = self._memory.recall()
+            self._kept, self._begun, self._past = self._memory.recall()
             self.tasks = [
-                replace(task, inputs={**task.inputs, **self._kept[0]}) for task in self.tasks
+                replace(task, inputs={**task.inputs, **self._kept}) for task in self.tasks
             ]
         return self.tasks
 
@@ -63,7 +67,7 @@ class Walk:
         stage = self.stage
         if self._memory is not None and stage == 0:
             kept = self._memory.outputs
-            self._kept = {name: outputs[0][name] for name in kept}, self._kept[1]
+            self._kept = outputs[0]
             outputs = [{n: each[n] for n in each if n not in kept} for each in outputs]
         self._results.append(
             [
@@ -74,12 +78,15 @@ class Walk:
 
     def result(self) -> Any:
         """What the app gets."""
-        return self._pipeline.combine(self._results, self._image)
+        result = self._pipeline.combine(self._results, self._image)
+        if self._memory is not None:
+            result, self._left = self._pipeline.follow(result, self._past)
+        return result
 
     def remember(self) -> None:
         """Leave what the next inference is to know in the memory: this one counts."""
         if self._memory is not None:
-            self._memory.keep(*self._kept)
+            self._memory.keep(self._kept, self._begun, self._left)
 
 
 def run_pipeline(
@@ -94,5 +101,6 @@ def run_pipeline(
     while not walk.ended:
         stage = walk.stage
         walk.decode([infer(stage, task.inputs) for task in walk.prepare()])
+    result = walk.result()
     walk.remember()
-    return walk.result()
+    return result

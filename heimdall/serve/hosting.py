@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,9 @@ from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError
 from heimdall.graph.graph import Tensor
+from heimdall.graph.onnx_file import Inputs
 from heimdall.render.preview.address import is_loopback
+from heimdall.runtime.session.models import inputs_by_model
 from heimdall.runtime.session.session import Session
 from heimdall.serve.limits import Limits
 from heimdall.serve.models import Tensors, check_name
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SLO_MS = 1000.0
-Shape = tuple[int, ...] | float  # or a number that the input always is
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Offer:
     name: str
     file: str
     slo_ms: float = SLO_MS
-    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    shapes: Inputs = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,29 +56,20 @@ class HostOptions:
     insecure: bool = False
 
 
-def parse_offers(
-    models: Sequence[str], slo_ms: float, shapes: Mapping[str, Shape]
-) -> tuple[Offer, ...]:
+def parse_offers(models: Sequence[str], slo_ms: float, shapes: Inputs) -> tuple[Offer, ...]:
     """Offers from ``NAME=FILE``s; ``shapes`` by ``NAME:INPUT``. Raises ConfigError for what is
     none, a name that comes twice, and a shape of no model."""
     check_number("slo_ms", slo_ms, above=0)
-    offers: dict[str, Offer] = {}
+    files: dict[str, str] = {}
     for text in models:
         name, _, file = text.partition("=")
         if not file:
             raise ConfigError(f"--model {text}: expected NAME=FILE, such as detect=detect.onnx")
-        if check_name(name) in offers:
+        if check_name(name) in files:
             raise ConfigError(f"--model {text}: there is a model {name!r} already")
-        own = {
-            each.partition(":")[2]: s for each, s in shapes.items() if each.startswith(f"{name}:")
-        }
-        offers[name] = Offer(name, file, slo_ms, own)
-    for each in shapes:
-        if each.partition(":")[0] not in offers or ":" not in each:
-            raise ConfigError(
-                f"--shape {each} (or --value): expected MODEL:INPUT, of a model that is served"
-            )
-    return tuple(offers.values())
+        files[name] = file
+    own = inputs_by_model(shapes, files)
+    return tuple(Offer(name, file, slo_ms, own.get(name, {})) for name, file in files.items())
 
 
 def host(

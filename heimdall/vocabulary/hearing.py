@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from heimdall.errors import ConfigError
@@ -40,3 +41,16 @@ def _check(name: str, value: int, least: int, most: int) -> None:
         raise ConfigError(
             f"{name} of a Hearing must be a whole number from {least} to {most}, not {value!r}"
         )
+
+
+# What the bundled networks hear, by their names in the catalogue: a DNN of them need not say it.
+# Silero's network wants 32 ms, and the 4 ms before them (64 samples) again.
+BUNDLED: Mapping[str, Hearing] = {
+    "speech": Hearing(16000, 512 + 64, hop=512),
+    "keywords": Hearing(16000, 16000, hop=1600),
+}
+
+
+def hearing_of(model: object) -> Hearing | None:
+    """What a model, by name or a Pipeline, says itself that it hears; None: nothing."""
+    return BUNDLED.get(model) if isinstance(model, str) else getattr(model, "hears", None)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from apps.content.furniture import CATALOGUE, FLOOR_M
+from apps.content.furniture import CATALOGUE, FABRICS, FLOOR_M
+from apps.content.orders import BY_KEY, BY_WORD, COLOURS, ORDERS
 from heimdall.capture.camera_files import known_camera
-from heimdall.models.results import Detection, Hand
+from heimdall.graph.graph import load_graph
+from heimdall.models.classify import class_names
+from heimdall.models.keywords import Keywords
+from heimdall.models.results import Detection, Hand, Label
 from heimdall.render import Key, Pointer, Scroll
 from heimdall.render.content import reading
 from heimdall.system import paths
@@ -123,6 +127,35 @@ def test_n_brings_every_piece_beside_the_couch_and_x_takes_them_away(play, grey)
     assert (len(room.pieces), room.chosen) == (5, room.pieces[0])
     press(stage, "nxxxxx")
     assert len(room.pieces) == 1
+
+
+def test_words_do_what_keys_do(play, grey):
+    stage = play("shopping")
+    stage.show(grey)
+    room = stage.app.room
+    scale, yaw = room.scale, room.chosen.yaw
+
+    def say(word):
+        stage.show(grey, words=[Label(word, 0.9)])
+
+    say("bigger")
+    say("left")
+    assert (room.scale, room.chosen.yaw) == pytest.approx((1.1 * scale, yaw - 15))
+    stage.requests()
+    say("red")
+    ((dnn, options),) = stage.requests()
+    assert (dnn, options["style"]) == ("style", FABRICS[COLOURS.index("red")][1])
+    say("next")
+    assert len(room.pieces) == 2
+    stage.show(grey, words=[])
+    say("away")
+    assert len(room.pieces) == 1
+
+
+def test_every_order_has_its_key_and_words_that_the_network_knows():
+    known = class_names(load_graph(Keywords.networks[0].path))
+    assert set(BY_WORD) <= set(known)
+    assert len(BY_KEY) == len(ORDERS)
 
 
 def test_pieces_are_as_large_beside_one_another_as_they_are(play, grey):

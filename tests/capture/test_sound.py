@@ -170,6 +170,28 @@ def test_one_that_vanishes_is_told_of_and_tried_again(caplog):
     assert len(found) == 5
 
 
+class Broken(SoundReader):
+    """Samples that are no numbers, or far too loud, among others."""
+
+    def read(self):
+        time.sleep(0.001)
+        samples = np.full(160, 0.25, np.float32)
+        samples[:4] = (np.nan, np.inf, -np.inf, 1e30)
+        return samples, 8000, time.perf_counter_ns()
+
+
+def test_samples_that_are_no_numbers_are_told_of_and_do_not_stay(caplog):
+    source = SoundSource(Broken, "headset")
+    found = heard(source, Hearing(16000, 320), 5)
+    source.close()
+    samples = np.concatenate([each.samples for each in found])
+    assert np.isfinite(samples).all()
+    assert np.abs(samples).max() < 2  # a filter overshoots
+    assert np.median(samples) == pytest.approx(0.25, abs=0.01)
+    assert "headset: samples that are no numbers are silence" in source.message
+    assert caplog.text.count("no numbers") == 1
+
+
 def test_without_sounddevice_a_microphone_says_what_is_missing(monkeypatch):
     monkeypatch.setattr("heimdall.system.extras.installed", lambda package: False)
     with pytest.raises(ConfigError, match=r"sounddevice.*hear"):

@@ -2,17 +2,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
+from heimdall.app import DNN
+from heimdall.capture.sound import Sound
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.graph import load_graph
 from heimdall.models import CATALOG, open_pipeline
+from heimdall.models.memory import without_state
 from heimdall.system import paths
+from heimdall.vocabulary.hearing import BUNDLED
 
-NAMES = ["body", "centerface", "face-mesh", "fashion", "hand", "movenet", "multistyle"]
-NAMES += ["nanodet", "ocr", "ppocr", "selfie"]
+NAMES = ["body", "centerface", "face-mesh", "fashion", "hand", "keywords", "movenet"]
+NAMES += ["multistyle", "nanodet", "ocr", "ppocr", "selfie", "speech"]
 
 
 def _notice() -> dict[str, str]:
@@ -35,13 +40,25 @@ def test_every_file_of_an_entry_is_bundled_and_used(name: str) -> None:
 def test_prepared_inputs_fit_the_network(name: str) -> None:
     pipeline = open_pipeline(name)
     network = pipeline.networks[0]
-    (task,) = pipeline.prepare(0, np.zeros((360, 640, 3), np.uint8), [], {})
-    declared = {t.name: t for t in load_graph(network.path, network.shapes or None).inputs}
+    given: Any = np.zeros((360, 640, 3), np.uint8)
+    if (hears := pipeline.hears) is not None:
+        given = Sound(np.zeros(hears.window, np.float32), hears.rate, 0, 0)
+    (task,) = pipeline.prepare(0, given, [], {})
+    graph = without_state(load_graph(network.path, network.shapes or None), network.state)
+    declared = {t.name: t for t in graph.inputs}
     assert set(task.inputs) == set(declared)
     for key, array in task.inputs.items():
         assert array.shape == declared[key].shape
         assert array.dtype == declared[key].dtype
         assert array.flags.c_contiguous
+
+
+def test_what_hears_is_declared_by_its_name_alone() -> None:
+    hearing = {name: pipeline.hears for name in NAMES if (pipeline := open_pipeline(name)).hears}
+    assert hearing == BUNDLED
+    for name, hears in hearing.items():
+        dnn = DNN("ears", model=name)
+        assert (dnn.hears, dnn.on_event, dnn.rate_hz) == (hears, True, hears.rate_hz)
 
 
 def test_every_bundled_file_has_a_notice_with_its_digest() -> None:

@@ -69,6 +69,25 @@ def test_what_was_begun_before_a_reset_is_forgotten(graph):
     assert run_pipeline(Sum(), ONES, infer, memory=memory) == 2
 
 
+class Counting(Sum):
+    """Says how many results there were, too."""
+
+    def follow(self, result, past):
+        count = (past or 0) + 1
+        return (result, count), count
+
+
+def test_a_pipeline_goes_on_from_its_last_result_that_counted(graph):
+    memory = Memory(graph, STATE)
+    assert run_pipeline(Counting(), ONES, infer, memory=memory) == (2, 1)
+    walk = Walk(Counting(), ONES, {}, memory)
+    walk.decode([infer(0, task.inputs) for task in walk.prepare()])
+    assert walk.result() == walk.result() == (4, 2)  # and nobody says that it counts
+    assert run_pipeline(Counting(), ONES, infer, memory=memory) == (4, 2)
+    memory.reset()
+    assert run_pipeline(Counting(), ONES, infer, memory=memory) == (2, 1)
+
+
 def test_values_that_are_no_numbers_do_not_stay(graph, caplog):
     memory = Memory(graph, STATE)
     run_pipeline(Sum(), ONES * np.float32(np.nan), infer, memory=memory)
@@ -82,6 +101,57 @@ class Gone:
 
     def __array__(self, dtype=None, copy=None):
         raise RuntimeError("the device is gone")
+
+
+class There:
+    """A tensor of a device; ``copies``: how often it was brought to the host."""
+
+    copies = 0
+
+    def __init__(self, array):
+        self._array = array
+
+    def __array__(self, dtype=None, copy=None):
+        There.copies += 1
+        return self._array
+
+
+def there(seen, kept):
+    """Outputs of which that one which is kept lies on a device."""
+    return {"y": seen, "sum_out": There(kept)}
+
+
+NAN = ONES * np.float32(np.nan)
+
+
+def test_what_lies_on_a_device_is_looked_at_where_other_outputs_are_no_numbers(graph, caplog):
+    memory, before = Memory(graph, STATE), There.copies
+    memory.keep(there(ONES, ONES), 0)
+    assert There.copies == before
+    memory.keep(there(NAN, ONES), 0)  # but the state is sound
+    assert There.copies == before + 1
+    assert caplog.text == ""
+    np.testing.assert_array_equal(memory.snapshot()["sum_in"], ONES)
+    memory.keep(there(NAN, NAN), 0)
+    assert "output 'sum_out' has values that are no numbers" in caplog.text
+    np.testing.assert_array_equal(memory.snapshot()["sum_in"], 0 * ONES)
+
+
+def test_what_lies_on_a_device_and_shows_nowhere_is_looked_at_now_and_then(graph, caplog):
+    memory, before = Memory(graph, STATE), There.copies
+    for _ in range(100):
+        memory.keep(there(ONES, ONES), 0)
+    assert 0 < There.copies - before < 10
+    for _ in range(100):
+        memory.keep(there(ONES, NAN), 0)
+    assert "no numbers" in caplog.text
+
+
+def test_what_cannot_be_looked_at_begins_anew(graph, caplog):
+    memory = Memory(graph, STATE)
+    memory.keep({"y": NAN, "sum_out": Gone()}, 0)
+    assert "the device is gone" in caplog.text
+    assert run_pipeline(Sum(), ONES, infer, memory=memory) == 2
 
 
 def test_what_is_lost_with_its_device_begins_anew(graph, caplog):

@@ -182,7 +182,7 @@ def test_an_app_goes_on_beside_clients_that_mean_it_ill(selfie):
         (("--model", MODEL, "--model", MODEL), "there is a model 'people' already"),
         (("--model", MODEL, "--slo-ms", "0"), "above 0"),
         (("--model", MODEL, "--slo-ms", "nan"), "slo-ms"),
-        (("--model", MODEL, "--shape", "other:x=1x3"), "of a model that is served"),
+        (("--model", MODEL, "--shape", "other:x=1x3"), "of one of these models: people"),
         (("--model", MODEL, "--tls-key", "key.pem"), "go together"),
         (("--model", MODEL, "--max-clients", "0"), "clients"),
         (("--model", MODEL, "--host", "0.0.0.0"), "--insecure"),

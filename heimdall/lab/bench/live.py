@@ -17,6 +17,7 @@ from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app import create
 from heimdall.app.options import RunOptions
 from heimdall.errors import ArgumentError
+from heimdall.graph.onnx_file import Inputs
 from heimdall.lab.bench.alone import measure_useful, too_slow_alone
 from heimdall.lab.bench.apart import OwnProcess
 from heimdall.lab.bench.energy import EnergyMeter
@@ -51,13 +52,15 @@ def app_runs(
     fallback: bool = True,
     trace: Path | None = None,
     files: Mapping[str, Path] | None = None,
+    shapes: Inputs | None = None,
     processors: Sequence[str] | None = None,
     **limits: Any,
 ) -> Iterator[Runs]:
     """The runs of a scenario that draws, ``seconds`` each after its warm-up: a single one in this
     process, else each in one of its own. ``fallback`` False: no op is forced to the CPU; ``trace``
-    is written of a single system only; ``files`` and ``processors``: see ``request_runs``; other
-    ``limits`` are of ``RunOptions``. Raises ConfigError when a value is wrong."""
+    is written of a single system only; ``files``, ``shapes`` and ``processors``: see
+    ``request_runs``; other ``limits`` are of ``RunOptions``. Raises ConfigError when a value is
+    wrong."""
     if trace is not None and len(systems) > 1:
         problem = f"records one system, not {len(systems)}: name one, or ask for a report"
         raise ArgumentError(problem, argument="trace", value=trace)
@@ -77,17 +80,28 @@ def app_runs(
             policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
             policy |= {"scheduler": system.scheduler, "admission": system.admission}
             own = replace(options, **policy, trace=traces.get(system.name))
-            return run_live(workload, system, own, progress, files=files)
+            return run_live(workload, system, own, progress, files=files, shapes=shapes)
 
         if len(systems) == runs == 1:
             yield Runs(here, traces, no_progress)
             return
         first = dict(traces)  # timelines are of first runs
         models = [f"{name}={file}" for name, file in (files or {}).items()]
-        own = {**limits, "fallback": fallback, "model": models}
+        own = {**limits, "fallback": fallback, "model": models, **_flags(shapes or {})}
         own["processors"] = ",".join(processors) if processors else None
         apart = OwnProcess(scenario, own, lambda system: first.pop(system.name, None))
         yield Runs(apart, traces, progress)
+
+
+def _flags(shapes: Inputs) -> dict[str, list[str]]:
+    """Shapes and numbers of inputs, as options of the command line."""
+    found: dict[str, list[str]] = {"shape": [], "value": []}
+    for name, each in shapes.items():
+        if isinstance(each, int | float):
+            found["value"].append(f"{name}={each}")
+        else:
+            found["shape"].append(f"{name}={'x'.join(map(str, each))}")
+    return found
 
 
 def run_live(
@@ -98,13 +112,14 @@ def run_live(
     *,
     lone_times: bool = True,
     files: Mapping[str, Path] | None = None,
+    shapes: Inputs | None = None,
 ) -> dict[str, Any]:
     """The run summary of ``scenario`` under ``system``; ``options`` say for how long, and on
     which device. Warns first of a DNN that cannot meet its latency constraint even alone.
     ``lone_times``: measure afterwards what a run's work takes alone, for ``useful_ms``.
     ``power_w`` is the processor's mean power over the run, its warm-up included, or None.
-    ``loads``: of each DNN with ``alone_ms`` its input size, and what it takes alone. ``files``: of
-    models that are asked for, instead of the scenario's.
+    ``loads``: of each DNN with ``alone_ms`` its input size, and what it takes alone. ``files`` and
+    ``shapes``: of models that are asked for; see ``request_runs``.
 
     Raises HeimdallError when it cannot start.
     """
@@ -114,7 +129,7 @@ def run_live(
     if scenario.models:
         kept = ("device", "gpu_cores", "realtime", "gpu_policy", "processors")
         how = {"process": True, **{name: getattr(options, name) for name in kept}}
-        asked = Asked(scenario, files or {}, how)
+        asked = Asked(scenario, files or {}, how, shapes)
     app = create(as_app(scenario))
     baseline = None if system.coordinated else Uncoordinated(system)
     with open_run(app, options, progress, baseline) as run:

@@ -23,6 +23,7 @@ import numpy as np
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.app.options import check_number
 from heimdall.errors import ConfigError, unknown
+from heimdall.graph.onnx_file import Inputs
 from heimdall.lab.bench import model_threads
 from heimdall.lab.bench.clients import Clients
 from heimdall.lab.bench.energy import EnergyMeter, inference_mj
@@ -33,7 +34,7 @@ from heimdall.lab.bench.settings import LONGEST_S
 from heimdall.lab.bench.standin import is_standin, standin_path
 from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.traffic import Traffic
-from heimdall.runtime.session.models import Model, exits_in
+from heimdall.runtime.session.models import Model, exits_in, inputs_by_model
 from heimdall.runtime.session.session import Session
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.jobs import Outcome, request_figures, throughput_hz, violations
@@ -47,7 +48,7 @@ WARM_UP, LONE_RUNS, LONE_TURNS = 3, 7, 3
 _ALONE = "fcfs"  # what a model alone is measured under: whole
 
 Options = Mapping[str, Any]  # of a Session
-Inputs = Mapping[str, "np.ndarray[Any, Any]"]
+Tensors = Mapping[str, "np.ndarray[Any, Any]"]
 Register = Callable[..., Model | ThreadedModel]  # see ``Session.register``
 
 
@@ -72,19 +73,21 @@ def request_runs(
     progress: Progress,
     seconds: float | None = None,
     files: Mapping[str, Path] | None = None,
+    shapes: Inputs | None = None,
     processors: Sequence[str] | None = None,
     **options: Any,
 ) -> Iterator[Runs]:
     """The runs of a scenario of requests, in this process. ``files``: of models, instead of the
-    scenario's; ``processors``: what requests run on, such as ("gpu", "cpu") (None: as the scenario
-    says); ``seconds``: when requests stop to come, instead of what it says; other ``options`` are a
-    session's. Every system has the same trace in a turn; the turns differ. There are no
-    timelines. Raises ConfigError when a value is wrong."""
+    scenario's; ``shapes`` fixes their inputs, by ``MODEL:INPUT``; ``processors``: what requests run
+    on, such as ("gpu", "cpu") (None: as the scenario says); ``seconds``: when requests stop to
+    come, instead of what it says; other ``options`` are a session's. Every system has the same
+    trace in a turn; the turns differ. There are no timelines. Raises ConfigError when a value is
+    wrong."""
     check_number("seconds", seconds, above=0, most=LONGEST_S)
     if seconds is not None:
         workload = workload.ending_after(seconds)
     how = {"processors": tuple(processors or workload.processors), "process": True, **options}
-    asked = Asked(workload, files or {}, how)
+    asked = Asked(workload, files or {}, how, shapes)
     turns = dict.fromkeys((each.name for each in systems), 0)
 
     def run(system: System) -> dict[str, Any]:
@@ -100,11 +103,19 @@ class Asked:
     """The models of a scenario that have files, and their clients: what each takes alone here
     (``lone_ns``), and their streams at their load, so many times as fast (``faster``).
 
-    Measuring opens a session with these options. Raises ConfigError as ``with_files`` does,
-    HeimdallError where a session cannot start, and ModelError for a file that cannot be run.
+    Measuring opens a session with these options. ``shapes`` fixes inputs, by ``MODEL:INPUT``.
+    Raises ConfigError as ``with_files`` and ``inputs_by_model`` do, HeimdallError where a session
+    cannot start, and ModelError for a file that cannot be run.
     """
 
-    def __init__(self, scenario: Scenario, given: Mapping[str, Path], options: Options) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        given: Mapping[str, Path],
+        options: Options,
+        shapes: Inputs | None = None,
+    ) -> None:
+        self._shapes = inputs_by_model(shapes or {}, scenario.models)
         if scenario.away:
             log.warning("no processor is taken away here: that is for heimdall simulate")
         scenario, self._files = with_files(scenario, given)
@@ -116,7 +127,7 @@ class Asked:
         """What each model takes alone, whole, in ns, as the scenario means it."""
         with Session(scheduler=_ALONE, **options) as session:
             models = {
-                name: session.register(file, NO_SLO_MS, name=name)
+                name: session.register(file, NO_SLO_MS, name=name, shapes=self._shapes.get(name))
                 for name, file in self._files.items()
             }
             times: dict[str, list[int]] = {name: [] for name in models}
@@ -144,6 +155,7 @@ class Asked:
                 file,
                 NO_SLO_MS if (slo_ns := slos_ns[name]) is None else slo_ns / 1e6,
                 name=name,
+                shapes=self._shapes.get(name),
                 priority=settings[name].priority,
                 expires=self.scenario.drop_late,
             )
@@ -286,7 +298,7 @@ def policy_of(system: System) -> str | Scheduler:
     return policy
 
 
-def inputs_of(model: Model | ThreadedModel) -> Inputs:
+def inputs_of(model: Model | ThreadedModel) -> Tensors:
     """Tensors that it takes: noise, for zeros may cost less than a picture."""
     draw = np.random.default_rng(0)
     return {each.name: draw.random(each.shape).astype(each.dtype) for each in model.inputs}

@@ -20,6 +20,7 @@ from heimdall.app import App, RunOptions
 from heimdall.capture.pushed import PushedSource
 from heimdall.errors import ConfigError, RequestError
 from heimdall.graph.graph import Graph, load_graph
+from heimdall.graph.onnx_file import Inputs
 from heimdall.lab.bench.admission import Free, Gate, OneAtATime, Passage
 from heimdall.lab.bench.inference import Inference
 from heimdall.lab.bench.systems import Admission, System
@@ -122,11 +123,12 @@ class ModelThreads:
         slo_ms: float,
         *,
         name: str,
+        shapes: Inputs | None = None,
         priority: str = "",
         expires: bool = False,
     ) -> ThreadedModel:
         """As ``Session.register``; a thread has no ``priority``."""
-        graph = load_graph(Path(path))
+        graph = load_graph(Path(path), shapes)
         inference = self._baseline.alone(graph, self._processors)
         passage = Passage(self._turnstile, name)
         model = ThreadedModel(name, graph, inference, slo_ms, passage, expires=expires)

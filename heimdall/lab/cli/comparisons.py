@@ -19,6 +19,7 @@ from heimdall.cli.parameters import (
     completing,
     cores_option,
     device_option,
+    input_options,
     json_option,
     options,
     policy_option,
@@ -41,7 +42,7 @@ from heimdall.system.extras import need
 BENCH_S = 15.0  # each system, where a scenario does not end by itself
 _FPS = "Target frame rate; the scenario's by default. Has one of requests alone draw frames, too."
 _OF_FRAMES = ("fps", "size", "fallback", "trace")
-_OF_REQUESTS = ("files", "processors")
+_OF_REQUESTS = ("files", "shapes", "value", "processors")
 
 
 @click.command(cls=console.Command)
@@ -82,6 +83,7 @@ _OF_REQUESTS = ("files", "processors")
         callback=lambda ctx, param, values: dict(values),
         help="Of requests: the file of a model, instead of the scenario's; repeat for more.",
     ),
+    input_options,
     click.option(
         "--processors",
         type=NAMES,
@@ -119,7 +121,7 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
         refused = () if workload.draws else _OF_FRAMES
         for name in refused if workload.models else _OF_REQUESTS:
             _refuse(context, (name,), f"is not for scenario {workload.name!r}")
-            del rest[name]
+            rest.pop(name, None)
         if workload.draws:
             rest["seconds"] = rest["seconds"] or BENCH_S
         result = compare(scenario, systems, command=typed_command(), progress=progress, **rest)

@@ -160,6 +160,8 @@ class Writer:
             token = step.answer.choose(logits)  # calls its asker: not under the lock
         with self._lock:
             self._asked = None
+            if step.answer.reason == FAILED:  # by what may be in the cache
+                self._cached.clear()
             if token is not None and step.answer is self._current:
                 self._left.append(token)
             self._go_on()

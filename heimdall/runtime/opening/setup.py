@@ -125,6 +125,7 @@ def start(
         if app.world is not None and place.draws:
             stack.callback(app.world.end)
             app.world.begin()
+        _admit_sound(app, options)
         exits = kind_of(options.scheduler or app.scheduler).exits
         pipelines = {dnn.name: _pipeline(dnn, app, exits) for dnn in app.dnns}
         preview = _open_preview(app, options)
@@ -332,6 +333,15 @@ def _open_source(app: App, options: RunOptions, preview: Preview | None) -> Sour
         return open_source(str(clip))  # reproducible, and no camera is turned on unasked
     size, fps = options.size or app.size, options.fps or app.fps
     return open_source(options.source, size=size, camera_fps=fps, default=clip)
+
+
+def _admit_sound(app: App, options: RunOptions) -> None:
+    """Of the app's DNNs, those for runs with sound are there in such runs alone: in others they
+    would be profiled and take memory in vain, and no microphone is turned on for them."""
+    if app.sound_dnns:
+        own = [dnn for dnn in app.dnns if dnn not in app.sound_dnns]
+        more = app.sound_dnns if options.sound is not None else ()
+        app.dnns = (*own, *more)  # type: ignore[misc]  # of this run
 
 
 def _open_sound(

@@ -101,6 +101,21 @@ class Model:
         return self._registered.wait(self.submit(inputs, slo_ms, priority=priority), timeout_s)
 
 
+def inputs_by_model(given: Inputs, models: Collection[str]) -> Mapping[str, Inputs]:
+    """Shapes and numbers by ``MODEL:INPUT``, as command lines have them, by model and input.
+    Raises ConfigError for one of none of ``models``."""
+    found: dict[str, dict[str, Sequence[int] | float]] = {}
+    for named, each in given.items():
+        model, colon, name = named.partition(":")
+        if not colon or model not in models:
+            raise ConfigError(
+                f"--shape {named} (or --value): expected MODEL:INPUT, of one of these models: "
+                + ", ".join(sorted(models))
+            )
+        found.setdefault(model, {})[name] = each
+    return found
+
+
 def exits_in(model: Model) -> dict[str, tuple[str, float]]:
     """Of a model with early exits: by output the exit that makes it, in their order, and its
     accuracy over the whole network's. Nothing of others."""

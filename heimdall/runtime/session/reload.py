@@ -25,9 +25,9 @@ from heimdall.system.faults import say
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.3  # between looks at the file
-_KEPT = ("_results", "_tracker", "world")
+_KEPT = ("_results", "_tracker", "world", "dnns")
 _OPENED_WITH = (
-    *("world", "fps", "size", "scheduler", "clip"),
+    *("world", "fps", "size", "scheduler", "clip", "sound_dnns"),
     *("render_priority", "content", "luminance", "admission"),
 )
 
@@ -116,7 +116,7 @@ def _become(app: App, found: type[App]) -> None:
         app.__class__ = kind
         vars(app).update(before)
         raise AppError(f"{found.__name__}(): {say(error)}") from error
-    declared = {dnn.name: dnn for dnn in found.dnns}
+    declared = {dnn.name: dnn for dnn in app.dnns}
     for name in before["_wanted"].keys() - app._wanted.keys():  # wanted as declared again
         app._wanted[name] = declared[name]
         app._adjusted.add(name)

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, save
 
 from heimdall.engine.null import NullEngine
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, ModelError
 from heimdall.graph.graph import Graph
 from heimdall.lab.bench.live_requests import at_load, with_files
 from heimdall.lab.bench.runner import compare
@@ -209,3 +209,45 @@ def test_other_scenarios_have_no_score(file):
         processors=["gpu"],
     )
     assert found["systems"]["fcfs"]["score"] is None
+
+
+SHAPES = {"one:x": (1, 8), "one:by": 2}
+
+
+@pytest.fixture
+def free(file: Path) -> Path:
+    """The same with a model of any width, and a factor that is asked for."""
+    nodes = [helper.make_node("Mul", ["x", "by"], ["v"]), helper.make_node("Relu", ["v"], ["y"])]
+    inputs: dict[str, list[int | str]] = {"x": [1, "width"], "by": [1]}
+    save(small_model(nodes, inputs, {"y": [1, "width"]}), file.parent / "net.onnx")
+    return file
+
+
+def test_what_a_model_leaves_free_may_be_given(free):
+    options: dict[str, Any] = {"device": NullEngine(), "processors": ["gpu"]}
+    found = compare(str(free), "fcfs,multithread", shapes=SHAPES, **options)
+    assert found["failures"] == []
+    for run in found["systems"].values():
+        assert run["requests"]["one"]["finished"] == 30
+    with pytest.raises(ModelError, match="choose a shape"):
+        compare(str(free), "fcfs", **options)
+
+
+@pytest.mark.parametrize("name", ["x", "two:x"])
+def test_a_shape_of_no_model_is_refused(free, name):
+    with pytest.raises(ConfigError, match=rf"--shape {name} .*models: last, one, other"):
+        compare(str(free), "fcfs", shapes={name: (1, 8)}, device=NullEngine(), processors=["gpu"])
+
+
+def test_each_systems_own_process_is_told_of_shapes(free, monkeypatch):
+    commands: list[str] = []
+
+    def run(command, hear):
+        commands.append(" ".join(command))
+        return "", 2
+
+    monkeypatch.setattr("heimdall.lab.bench.apart.run_apart", run)
+    compare(str(free), "max-min,max-total", shapes=SHAPES, seconds=1.0, fps=30.0)
+    assert len(commands) == 2
+    for command in commands:
+        assert "--shape one:x=1x8 --value one:by=2" in command

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import wave
+from typing import Any
 
 import numpy as np
 import onnx
@@ -10,7 +12,8 @@ import pytest
 from onnx import helper
 
 from heimdall import DNN, App, Hearing
-from heimdall.errors import ConfigError
+from heimdall.capture.sound import SoundReader, SoundSource
+from heimdall.errors import ConfigError, DeviceError
 from heimdall.runtime.session.session import Session
 from tests.graph.models import model
 
@@ -75,6 +78,72 @@ def test_every_window_is_heard_once_and_in_order(network, steps, device):
                 break
     assert [count for count, _ in found[:12]] == list(range(1, 13))
     np.testing.assert_allclose([loud for _, loud in found[:12]], np.arange(12) / WINDOWS, atol=1e-3)
+
+
+class Unplugged(SoundReader):
+    """A tone that breaks off again and again."""
+
+    opened = 0
+
+    def __init__(self):
+        type(self).opened += 1
+        self._left = 4
+
+    def read(self):
+        if not self._left:
+            raise DeviceError("unplugged")
+        self._left -= 1
+        return np.full(WINDOW, 0.5, np.float32), RATE, time.perf_counter_ns()
+
+
+def test_frames_go_on_where_a_microphone_vanishes_and_it_is_heard_again(network, monkeypatch):
+    found = []
+
+    def opened(name):
+        return SoundSource(Unplugged, name)
+
+    monkeypatch.setattr("heimdall.runtime.opening.setup.open_sound", opened)
+
+    class Hear(App):
+        dnns = (listener(network),)
+
+    options: dict[str, Any] = {"device": "onnxruntime", "sound": "microphone", "overlay": "off"}
+    listen = lambda dnn, value, frame: found.append(value)  # noqa: E731
+    with Session(Hear, size=(64, 48), on_result=listen, **options) as session:
+        session.push(GREY)
+        steps = 0
+        while len(found) < 6 and steps < 600:
+            session.step()
+            steps += 1
+        assert session.summary().errors == []
+    assert Unplugged.opened >= 2
+    assert [count for count, _ in found[:6]] == list(range(1, 7))
+
+
+class Optional(App):
+    dnns = (DNN("people", model="selfie"),)
+
+
+@pytest.mark.parametrize("sound", [False, True])
+def test_what_is_for_runs_with_sound_is_there_in_those_alone(network, steps, sound):
+    class Hear(Optional):
+        sound_dnns = (listener(network),)
+
+    app = Hear()
+    for given in (sound, not sound):  # the same app, run again
+        options = {"sound": steps if given else None, "overlay": "off", "device": "onnxruntime"}
+        with Session(app, size=(64, 48), **options) as session:
+            session.push(GREY)
+            assert [dnn.name for dnn in app.dnns] == ["people", "ear"][: 1 + given]
+    assert [dnn.name for dnn in Hear.dnns] == ["people"]
+
+
+def test_what_is_for_runs_with_sound_must_hear():
+    class Deaf(App):
+        sound_dnns = (DNN("people", model="selfie"),)
+
+    with pytest.raises(ConfigError, match="'people' does not hear"):
+        Session(Deaf, device="onnxruntime").open()
 
 
 def test_its_rate_is_that_of_the_windows(network):
