@@ -61,7 +61,8 @@ def _run(name: str, windows: int) -> list[float]:
     random = np.random.default_rng(0)
 
     def infer(stage: int, inputs: Tensors) -> Tensors:
-        return dict(zip(names, session.run(None, dict(inputs)), strict=True))
+        given = {name: np.asarray(each) for name, each in inputs.items()}
+        return dict(zip(names, session.run(None, given), strict=True))
 
     taken = []
     for number in range(windows):

@@ -72,7 +72,8 @@ def hear() -> Callable[..., list[Any]]:
         memory = memory or Memory(graph, network.state)
 
         def infer(stage: int, inputs: Any) -> dict[str, np.ndarray]:
-            return dict(zip(names, session.run(None, dict(inputs)), strict=True))
+            given = {name: np.asarray(each) for name, each in inputs.items()}
+            return dict(zip(names, session.run(None, given), strict=True))
 
         return [run_pipeline(pipeline, each, infer, memory=memory) for each in sounds]
 
