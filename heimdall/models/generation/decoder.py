@@ -46,8 +46,8 @@ class Decoder:
         self.writer.open(self._open_tokenizer(), logits.shape[-1], self._ends)
 
     def memory(self, graph: Graph, state: Mapping[str, str]) -> Memory:
-        """The cache, of which there is one. Nobody looks for what is no number in it: where there is
-        any, the logits tell."""
+        """The cache, of which there is one. Nobody looks for what is no number in it: the logits
+        tell."""
         with self._lock:
             if self._memory is None:
                 self._memory = Memory(graph, state, looks=False)
