@@ -5,18 +5,21 @@ from typing import cast
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
-from heimdall.graph.graph import Graph, Tensor, load_graph
-from heimdall.graph.samples import sample_inputs
+from heimdall.graph.graph import Graph, Tensor, graph_from_model, load_graph
+from heimdall.graph.samples import sample_inputs, zero_inputs
 from heimdall.inspection.checking import bundled_shapes
 from heimdall.system import paths
+from tests.graph.decoders import decoder
+from tests.graph.models import model, node
 
 
 def with_inputs(*shapes, dtype=np.float32) -> Graph:
     """A graph of which only the inputs matter."""
     inputs = [Tensor(f"x{i}", shape, np.dtype(dtype)) for i, shape in enumerate(shapes)]
-    return cast(Graph, SimpleNamespace(inputs=inputs))
+    return cast(Graph, SimpleNamespace(inputs=inputs, nodes=(), constants={}))
 
 
 def test_same_seed_gives_the_same_arrays_and_another_seed_others():
@@ -62,3 +65,26 @@ def test_pictures_make_detectors_and_masks_respond():
 def test_inputs_of_one_network_differ():
     samples = sample_inputs(with_inputs((1, 3, 8, 8), (1, 3, 8, 8)))
     assert not np.array_equal(samples["x0"], samples["x1"])
+
+
+def test_what_picks_rows_of_a_table_picks_some_that_it_has():
+    table = model(
+        [node("Gather", ["lines", "ids"], ["y"])],
+        {"ids": [1, 64]},
+        ["y"],
+        {"lines": np.zeros((7, 3), np.float32)},
+        kind=TensorProto.INT64,
+    )
+    found = sample_inputs(graph_from_model(table))["ids"]
+    assert found.min() >= 0
+    assert found.max() < 7
+
+
+@pytest.mark.parametrize("inputs_of", [sample_inputs, zero_inputs])
+def test_a_cache_is_full(inputs_of):
+    graph = load_graph(decoder("optimum"), {"input_ids": (1, 4), "context": 32})
+    found = inputs_of(graph)
+    assert (found["seqlens_k"], found["total_sequence_length"]) == (31, 32)
+    assert {name: each.shape for name, each in found.items()} == {
+        each.name: each.shape for each in graph.inputs
+    }
