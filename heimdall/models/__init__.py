@@ -3,7 +3,7 @@
 ``catalog`` lists them, ``base`` is their contract, ``results`` what apps receive; then one task
 a file: ``detect segment hand style face face_mesh pose body text ocr classify speech keywords``,
 and ``custom`` for your own ONNX file, with ``image_input``, ``boxes`` and ``decoders`` ready for
-it.
+it. ``scene_prompt`` is what the bundled language model is asked, ``generation`` writes its answer.
 """
 
 from heimdall.models.base import Network, Pipeline, Prepared

@@ -16,6 +16,7 @@ EXTRAS = {
     "hear": ("sounddevice", "a microphone"),
     "model3d": ("DracoPy", "compressed 3-D models, .obj files, environment maps"),
     "lab": ("matplotlib", "charts of the laboratory"),
+    "text": ("tokenizers", "language models"),
     "learn": ("torch", "training early exits"),
     "rerun": ("rerun", "kept sessions for Rerun's viewer"),
     "qt": ("PySide6", "a Qt window"),
