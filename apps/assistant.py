@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import ClassVar
 
-from heimdall.models.scene_prompt import scene_prompt
-
 from heimdall import DNN, Answer, App, Detection, Generate, Key, Label, Scene, TextLine
+from heimdall.models.scene_prompt import scene_prompt
 from heimdall.system import paths
 
 MODEL = os.environ.get("ASSISTANT_MODEL", "")
