@@ -62,6 +62,8 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
     """Steps of one kind through their network: logits of shape (vocabulary,), or None of a piece
     of a prompt. Its picture is a Step."""
 
+    stays = True
+
     def __init__(self, decoder: Decoder, kind: Kind) -> None:
         self.decoder, self.kind = decoder, kind
         self._rows = decoder.writer.rows if kind is Kind.PROMPT else 1

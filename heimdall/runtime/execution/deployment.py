@@ -176,6 +176,8 @@ class Deployment(Networks):
 
     def complete(self, stages: Sequence[StagePlan]) -> None:
         """Make the plan, now that the stages are profiled."""
+        if self.pipeline.stays:
+            stages = [replace(stage, cpu_ns=0) for stage in stages]
         with self._planning:
             self.plan = plan_of(self.dnn, self._with_remote(stages))
 

@@ -193,8 +193,12 @@ class BaseRun:
         for writing in self._writing:
             writing.start()
         if self._options.offload:
-            self._shared_gpu.executor.preload(self._names)
+            moving = (n for n, dnn in self._names.items() if not self._stays(dnn))
+            self._shared_gpu.executor.preload(moving)
         self._request()
+
+    def _stays(self, dnn: str) -> bool:
+        return self._setup.deployments[dnn].pipeline.stays
 
     def registered_models(self, wait: Wait) -> RegisteredModels:
         """The models that the run serves; ``wait`` for an answer so."""
