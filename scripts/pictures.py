@@ -90,6 +90,7 @@ TAKES = (
     Take("workspace", "desk.mp4", "960x720", 8, True),
     Take("marker", "page.mp4", "960x720", 9.4, True),
     Take("surroundings", "single_face.mp4", "1280x720", 8, True),
+    Take("assistant", "cup.mp4", "1280x720", 8, True),
     Take("examples/boxes.py", "cup.mp4", "640x480", 4, False),
     Take("examples/hands.py", "cup.mp4", "640x480", 4, False),
     Take("examples/masks.py", "single_face.mp4", "640x360", 3, False),

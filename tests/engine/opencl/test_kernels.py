@@ -25,7 +25,13 @@ def entries(file):
     return set(re.findall(r"__kernel void (\w+)\(", file.read_text()))
 
 
-FILES = {file.stem: entries(file) for file in sorted(KERNELS.glob("*.cl")) if entries(file)}
+# These need a cache, or computed indices: test_cached_attention.py runs them.
+CACHED = {"append", "turn", "cached_scores", "cached_softmax", "cached_values", "lookup"}
+FILES = {
+    file.stem: entries(file)
+    for file in sorted(KERNELS.glob("*.cl"))
+    if entries(file) and file.stem not in CACHED
+}
 
 
 def node(op, inputs, outputs="y", **attributes):

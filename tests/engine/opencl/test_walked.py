@@ -93,7 +93,7 @@ def test_a_network_of_few_launches_is_launched(engine, build):
 
 
 def test_a_network_with_more_buffers_than_a_kernel_takes_is_launched(engine, build, shared):
-    names = [f"x{index}" for index in range(60)]
+    names = [f"x{index}" for index in range(100)]
     nodes = [helper.make_node("Neg", [name], [f"n{name}"]) for name in names]
     nodes.append(helper.make_node("Sum", [f"n{name}" for name in names], ["y"]))
     graph = build(nodes, dict.fromkeys(names, (3, 5)))
