@@ -25,7 +25,7 @@ def test_an_app_draws_what_its_networks_find_on_its_clip(name, play, clip, run):
     stage = play(name)
     image = clip(stage.app.clip, 20)
     plain = stage.show(image).astype(int)
-    looking = (dnn for dnn in stage.app.dnns if isinstance(dnn.model, str))  # others take no picture
+    looking = (dnn for dnn in stage.app.dnns if isinstance(dnn.model, str))
     pipelines = {dnn.name: open_pipeline(dnn.model, **dnn.options) for dnn in looking}
     for dnn in stage.app.dnns:
         if not dnn.on_event:

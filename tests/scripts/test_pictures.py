@@ -92,4 +92,5 @@ def test_every_app_has_a_clip_of_a_source_that_is_there():
 
 def test_an_unknown_app_is_said_to_be_one(capsys):
     assert pictures.main(["shoping"]) == 2
-    assert "choose of assistant, emoji, examples, learn, marker, shopping" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "choose of assistant, emoji, examples, learn, marker, shopping" in said
