@@ -81,6 +81,7 @@ class App:
         self._requests, self._results = [], {}
         self._wanted, self._adjusted, self._reset = {}, set(), set()
         self._tracker = self._background = None
+        self.dnns = cls.dnns  # type: ignore[misc]  # those of this run, whatever class comes after
         if cls.world is not None and hasattr(cls.world, "fresh"):  # else ``validate`` objects
             self.world = cls.world.fresh()
         return self

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from heimdall.models.generation.answer import Answer, OnToken
-    from heimdall.models.generation.decoder import Decoder
     from heimdall.models.generation.sampling import Sampling
     from heimdall.models.generation.tokens import Tokenizer
     from heimdall.vocabulary.enums import PriorityName
@@ -77,7 +76,7 @@ class Generate:
     @overload
     def __get__(self, app: object, owner: type) -> Replies: ...
     def __get__(self, app: object | None, owner: type) -> Self | Replies:
-        return self if app is None else Replies(app, self.name, self._decoder)
+        return self if app is None else Replies(app, self.name)
 
     @property
     def dnns(self) -> tuple[DNN[Any], DNN[Any]]:
@@ -94,11 +93,7 @@ class Generate:
 class Replies(Feed["Answer"]):
     """A language model of a running app: ``ask`` it; ``latest`` is the answer that grows."""
 
-    __slots__ = ("_decoder",)
-
-    def __init__(self, app: Any, name: str, decoder: Decoder) -> None:
-        super().__init__(app, name)
-        self._decoder = decoder
+    __slots__ = ()
 
     def ask(
         self,
@@ -115,7 +110,8 @@ class Replies(Feed["Answer"]):
 
         Raises ConfigError for a prompt that has no room in the cache, AppError before the run.
         """
-        return self._decoder.writer.ask(
+        (pipeline,) = (dnn.model for dnn in self._app.dnns if dnn.name == self.name)
+        return pipeline.decoder.writer.ask(  # type: ignore[no-any-return]
             prompt, most=most, stop=stop, sampling=sampling, on_token=on_token
         )
 

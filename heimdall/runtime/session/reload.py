@@ -133,7 +133,8 @@ def _declarations(app: type[App]) -> dict[str, object]:
 def _plain(value: Any) -> object:
     """A value of any kind, as one that is equal to that of the same source, imported again."""
     if isinstance(value, FunctionType):
-        return value.__qualname__, _code(value.__code__), _plain(value.__defaults__)
+        held = [_plain(each.cell_contents) for each in value.__closure__ or ()]
+        return value.__qualname__, _code(value.__code__), _plain(value.__defaults__), held
     if isinstance(value, type):
         inner = {name: each for name, each in vars(value).items() if name[:2] != "__"}
         return value.__qualname__, _plain(inner) if _is_of_app(value) else ""
@@ -145,6 +146,8 @@ def _plain(value: Any) -> object:
         return {str(name): _plain(each) for name, each in value.items()}
     if hasattr(value, "__dict__"):
         return _plain(type(value)), _plain(vars(value))
+    if type(value).__eq__ is object.__eq__:  # as a lock: equal to itself alone
+        return _plain(type(value))
     return value
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from heimdall import App, Generate
 from heimdall.errors import AppError, ConfigError, ModelError, RequestError
+from heimdall.runtime.session.reload import _become, _declarations
 from heimdall.runtime.session.session import Session
 from tests.graph.decoders import SHAPE, Reference, decoder
 
@@ -80,6 +81,16 @@ def test_the_form_of_genai(tokenizer):
     with opened(app) as session:
         answer = until(session, app.answer.ask(PROMPT, most=12))
     assert answer.tokens == Reference(decoder("genai")).greedy(PROMPT, 12)
+
+
+def test_an_app_whose_file_was_saved_asks_the_same_model(tokenizer):
+    app = app_of(tokenizer)
+    again = type(app_of(tokenizer))
+    assert _declarations(again) == _declarations(type(app))
+    with opened(app) as session:
+        _become(app, again)
+        answer = until(session, app.answer.ask(PROMPT, most=3))
+    assert answer.tokens == Reference(decoder("optimum")).greedy(PROMPT, 3)
 
 
 def test_frames_go_on_when_its_logits_are_no_numbers(tokenizer, tmp_path):
