@@ -26,20 +26,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
+from heimdall.graph import decoder_names as known
 from heimdall.graph import inference
 from heimdall.graph.decoder_attention import join_attention
-from heimdall.graph.decoder_names import (
-    ATTENTION,
-    LOGITS,
-    MASK,
-    MICROSOFT,
-    PAST,
-    POSITIONS,
-    SEEN,
-    TOKENS,
-    TOTAL,
-    VIEWS,
-)
 from heimdall.graph.values import attributes_of
 
 CONTEXT = "context"  # a number among shapes: how many tokens the cache holds
@@ -48,7 +37,7 @@ CONTEXT = "context"  # a number among shapes: how many tokens the cache holds
 def is_decoder(model: onnx.ModelProto) -> bool:
     """Does it take tokens, and the keys and values of those before?"""
     names = {value.name for value in model.graph.input}
-    return TOKENS in names and any(map(PAST.fullmatch, names))
+    return known.TOKENS in names and any(map(known.PAST.fullmatch, names))
 
 
 def input_shapes(
@@ -59,11 +48,11 @@ def input_shapes(
     if not is_decoder(model):
         raise ModelError(
             f"model {path} has no {CONTEXT}: it is no language model with a cache, as exporters "
-            f"write them ({TOKENS}, past_key_values.0.key...)"
+            f"write them ({known.TOKENS}, past_key_values.0.key...)"
         )
-    context, rows = shapes[CONTEXT], tuple(shapes.get(TOKENS, (1, 1)))
+    context, rows = shapes[CONTEXT], tuple(shapes.get(known.TOKENS, (1, 1)))
     if len(rows) != 2 or rows[0] != 1:
-        raise ModelError(f"{TOKENS} of {path} must be of shape (1, tokens), not {list(rows)}")
+        raise ModelError(f"{known.TOKENS} of {path} must be of shape (1, tokens), not {list(rows)}")
     if int(context) != context or context < 2 * rows[1]:
         raise ModelError(
             f"a {CONTEXT} of {context} for {path} is too short, or no whole number: steps of "
@@ -71,14 +60,14 @@ def input_shapes(
         )
     found: dict[str, Sequence[int]] = {}
     for value in model.graph.input:
-        if PAST.fullmatch(value.name):
+        if known.PAST.fullmatch(value.name):
             _, heads, _, size = (dim.dim_value for dim in value.type.tensor_type.shape.dim)
             if heads < 1 or size < 1:
                 raise ModelError(f"input {value.name!r} of {path} does not tell its heads' sizes")
             found[value.name] = (1, heads, int(context), size)
-        elif value.name == MASK:
+        elif value.name == known.MASK:
             found[value.name] = (1, int(context) + rows[1])
-        elif value.name in (TOKENS, POSITIONS):
+        elif value.name in (known.TOKENS, known.POSITIONS):
             found[value.name] = rows
         else:
             raise ModelError(f"input {value.name!r} of {path} is not known of language models")
@@ -88,16 +77,16 @@ def input_shapes(
 def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with a cache of fixed length; its inputs have the shapes of ``input_shapes``.
     Raises ModelError, naming the layer, where its attention is not understood."""
-    if not any(node.op_type == ATTENTION for node in model.graph.node):
+    if not any(node.op_type == known.ATTENTION for node in model.graph.node):
         model = inference.infer(path, model)
         join_attention(path, model)
-    for name in (SEEN, TOTAL):
+    for name in (known.SEEN, known.TOTAL):
         model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, [1]))
     for node in model.graph.node:
-        if node.op_type == ATTENTION:
-            node.input[5], node.input[6] = SEEN, TOTAL
+        if node.op_type == known.ATTENTION:
+            node.input[5], node.input[6] = known.SEEN, known.TOTAL
     if _rows(model) > 1:
-        kept = [value for value in model.graph.output if value.name != LOGITS]
+        kept = [value for value in model.graph.output if value.name != known.LOGITS]
         del model.graph.output[:]
         model.graph.output.extend(kept)
     _drop_dead(model)
@@ -109,13 +98,13 @@ def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _rows(model: onnx.ModelProto) -> int:
-    (tokens,) = (value for value in model.graph.input if value.name == TOKENS)
+    (tokens,) = (value for value in model.graph.input if value.name == known.TOKENS)
     return int(tokens.type.tensor_type.shape.dim[1].dim_value)
 
 
 def _import_microsoft(model: onnx.ModelProto) -> None:
-    if all(each.domain != MICROSOFT for each in model.opset_import):
-        model.opset_import.append(helper.make_opsetid(MICROSOFT, 1))
+    if all(each.domain != known.MICROSOFT for each in model.opset_import):
+        model.opset_import.append(helper.make_opsetid(known.MICROSOFT, 1))
 
 
 def _drop_dead(model: onnx.ModelProto) -> None:
@@ -140,7 +129,7 @@ def _drop_queries(model: onnx.ModelProto) -> None:
     read = {name for node in graph.node for name in node.input}
     read.update(value.name for value in graph.output)
     for node in graph.node:
-        if node.op_type != ATTENTION or node.output[0] in read or not node.input[1]:
+        if node.op_type != known.ATTENTION or node.output[0] in read or not node.input[1]:
             continue
         size = attributes_of(node)["num_heads"] * _size(graph, node.input[3])
         zeros = numpy_helper.from_array(
@@ -168,12 +157,12 @@ def _float_positions(model: onnx.ModelProto) -> None:
         return all(
             node.op_type == "Cast" and attributes_of(node)["to"] == TensorProto.FLOAT
             if node.op_type == "Cast"
-            else node.op_type in VIEWS and becomes_float(node.output[0])
+            else node.op_type in known.VIEWS and becomes_float(node.output[0])
             for node in readers.get(name, ())
         )
 
     for value in model.graph.input:
-        if value.name == POSITIONS and becomes_float(POSITIONS):
+        if value.name == known.POSITIONS and becomes_float(known.POSITIONS):
             value.type.tensor_type.elem_type = TensorProto.FLOAT
 
 

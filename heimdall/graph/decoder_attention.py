@@ -6,24 +6,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph.decoder_names import (
-    ATTENTION,
-    MICROSOFT,
-    PAST,
-    POSITIONS,
-    SEEN,
-    TOKENS,
-    TOTAL,
-    VIEWS,
-)
+from heimdall.graph import decoder_names as known
 from heimdall.graph.sessions import open_session
 from heimdall.graph.values import attributes_of, fixed_shape
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
 
 # What may stand between scores and their product with values.
 _BETWEEN = frozenset({"Add", "Softmax", "IsNaN", "Where", "Identity", "Cast"})
@@ -41,8 +36,11 @@ class _Attended:
     """Where a layer attends: names of its tensors."""
 
     query: str  # (1, heads, rows, size)
-    made: str  # of the same shape
+    scores: str  # (1, heads, rows, all tokens)
+    shares: str  # of the same shape: what each token takes of others
+    made: str  # (1, heads, rows, size)
     scale: float
+    factor: float  # its part behind the scores
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class _Graph:
         self._tables: dict[tuple[str, str], list[str]] = {}  # of cosines and sines
 
     def join(self) -> None:
-        found = (PAST.fullmatch(each.name) for each in self._model.graph.input)
+        found = (known.PAST.fullmatch(each.name) for each in self._model.graph.input)
         layers = {each[1] for each in found if each}
         added: list[onnx.NodeProto] = []
         for layer in sorted(layers, key=int):
@@ -93,6 +91,7 @@ class _Graph:
         present = [f"present.{layer}.{kind}" for kind in ("key", "value")]
         (keys, key), (values, value) = map(self._joint, past, present)
         where = self._attended(keys, values)
+        self._check_causal(where)
         _, heads, rows, size = self._shape(where.query)
         kv_heads = self._shape(past[0])[1]
         query, factor = self._unscaled(where.query)
@@ -112,11 +111,11 @@ class _Graph:
         end = self._joined_later(where.made)
         whole = end or f"{where.made}/whole"
         yield helper.make_node(
-            ATTENTION,
-            [*flat, *past, SEEN, TOTAL, *turns],
+            known.ATTENTION,
+            [*flat, *past, known.SEEN, known.TOTAL, *turns],
             [whole, *present],
             f"layer {layer}/attention",
-            domain=MICROSOFT,
+            domain=known.MICROSOFT,
             num_heads=heads,
             kv_num_heads=kv_heads,
             scale=where.scale * factor,
@@ -218,33 +217,16 @@ class _Graph:
         return self._tables[named]
 
     def _tabled(self, named: tuple[str, str]) -> list[str]:
-        (tokens,) = (each for each in self._model.graph.input if each.name == TOKENS)
+        (tokens,) = (each for each in self._model.graph.input if each.name == known.TOKENS)
         rows = tokens.type.tensor_type.shape.dim[1].dim_value
         context = next(self._shape(each.name)[2] for each in self._inputs_past())
-        needed, nodes = set(named), []
-        for node in reversed(self._model.graph.node):
-            if needed.intersection(node.output):
-                nodes.append(node)
-                needed.update(node.input)
-        given = [each for each in self._model.graph.input if each.name in needed]
-        if [each.name for each in given] != [POSITIONS]:
+        session, given = self._part(named)
+        if [each.name for each in given] != [known.POSITIONS]:
             return []
-        part = helper.make_graph(
-            nodes[::-1],
-            "turns",
-            given,
-            [onnx.ValueInfoProto(name=name) for name in named],
-            [item for item in self._model.graph.initializer if item.name in needed],
-        )
-        session = open_session(
-            helper.make_model(
-                part, opset_imports=self._model.opset_import, ir_version=self._model.ir_version
-            )
-        )
         found: list[list[np.ndarray]] = []
         for start in range(0, context, rows):
             places = np.arange(start, start + rows, dtype=np.int64)[None]
-            made = session.run(list(named), {POSITIONS: places})
+            made = session.run(list(named), {known.POSITIONS: places})
             found.append([each.reshape(rows, -1) for each in made])
         names = []
         for name, parts in zip(named, zip(*found, strict=True), strict=True):
@@ -257,8 +239,28 @@ class _Graph:
             self._model.graph.initializer.append(table)
         return names
 
+    def _part(
+        self, made: Sequence[str], instead: Sequence[onnx.ValueInfoProto] = ()
+    ) -> tuple[ort.InferenceSession, list[onnx.ValueInfoProto]]:
+        """What makes these tensors, and from what: inputs of the model, and of ``instead``, which
+        nothing makes here."""
+        graph, stops = self._model.graph, {each.name for each in instead}
+        needed, nodes = set(made), []
+        for node in reversed(graph.node):
+            if needed.intersection(node.output) - stops:
+                nodes.append(node)
+                needed.update(node.input)
+        given = [each for each in (*instead, *graph.input) if each.name in needed]
+        outputs = [onnx.ValueInfoProto(name=name) for name in made]
+        constants = [item for item in graph.initializer if item.name in needed]
+        part = helper.make_graph(nodes[::-1], "part", given, outputs, constants)
+        whole = helper.make_model(
+            part, opset_imports=self._model.opset_import, ir_version=self._model.ir_version
+        )
+        return open_session(whole), given
+
     def _inputs_past(self) -> Iterator[onnx.ValueInfoProto]:
-        return (each for each in self._model.graph.input if PAST.fullmatch(each.name))
+        return (each for each in self._model.graph.input if known.PAST.fullmatch(each.name))
 
     def _reshape(self, x: str, y: str, shape: Sequence[int]) -> onnx.NodeProto:
         item = numpy_helper.from_array(np.array(shape, np.int64), f"{y}/shape")
@@ -291,7 +293,33 @@ class _Graph:
         values, _ = self._product(value, place=1)
         if values is not made:
             raise _OtherwiseError(f"{made.name!r} is no product with the layer's values")
-        return _Attended(query, made.output[0], scale * later)
+        return _Attended(
+            query, scores.output[0], made.input[0], made.output[0], scale * later, later
+        )
+
+    def _check_causal(self, where: _Attended) -> None:
+        """Behind a full past, is what becomes of scores their softmax over the tokens before? Tried
+        with numbers: masks are written in many ways."""
+        shape = self._shape(where.scores)
+        rows, total = shape[2:]
+        scores = helper.make_tensor_value_info(where.scores, TensorProto.FLOAT, shape)
+        part, inputs = self._part([where.shares], [scores])
+        given: dict[str, Any] = {
+            where.scores: np.random.default_rng(0).standard_normal(shape),
+            known.MASK: 1,
+            known.POSITIONS: np.arange(total - rows, total),
+        }
+        feeds = {
+            each.name: np.broadcast_to(given.get(each.name, 0), fixed_shape(each.type) or ())
+            .astype(helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type))
+            for each in inputs
+        }  # fmt: skip
+        (found,) = part.run(None, feeds)
+        later = np.triu(np.full((rows, total), -np.inf, np.float32), 1 + total - rows)
+        wanted = np.exp(feeds[where.scores] * where.factor + later)
+        wanted /= wanted.sum(-1, keepdims=True)
+        if not np.allclose(found, wanted, atol=1e-4):
+            raise _OtherwiseError("it is more than the softmax over all tokens before")
 
     def _product(
         self, name: str, place: int, through: frozenset[str] | None = None
@@ -307,7 +335,7 @@ class _Graph:
                     ends.append(node)
                     continue
                 factor = self._factor(node, here)
-                if factor is None and node.op_type not in (through or VIEWS):
+                if factor is None and node.op_type not in (through or known.VIEWS):
                     raise _OtherwiseError(f"{node.op_type} ({node.name!r}) on the way")
                 scale *= 1.0 if factor is None else factor
                 fresh = [each for each in node.output if each and each not in seen]

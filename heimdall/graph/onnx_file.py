@@ -17,7 +17,7 @@ import onnx.inliner
 from onnx import helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph import control_flow, decoder, half, inference, quantised
+from heimdall.graph import control_flow, decoder, half, inference, packed_weights, quantised
 from heimdall.graph.external_data import read_external_data
 from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import fixed_shape, node_name, opset_of
@@ -57,6 +57,7 @@ def read_model(
             note(whole, f"{why}, so all of it runs on the CPU")
             return whole, opset
     half.widen(model)
+    packed_weights.unpack(path, model)
     quantised.rewrite(path, model)
     if generates:
         model = decoder.rewrite(path, model)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -14,12 +14,16 @@ import onnxruntime as ort
 from heimdall.lab.standins.decoder import DecoderShape, exported_decoder, fused_decoder
 
 SHAPE = DecoderShape(vocabulary=100, width=64, layers=2, heads=4, kv_heads=2, inner=128)
-FORMS = {"optimum": exported_decoder, "genai": fused_decoder}
+FORMS: dict[str, Callable[[DecoderShape], onnx.ModelProto]] = {
+    "optimum": exported_decoder,
+    "genai": fused_decoder,
+    "genai int4": partial(fused_decoder, bits=4),
+}
 
 
 @cache
 def decoder(form: str) -> Path:
-    """A file of one of the forms; the weights are the same."""
+    """A file of one of the forms; the weights are the same, or those rounded."""
     path = Path(mkdtemp(prefix="heimdall-decoder-")) / f"{form}.onnx"
     onnx.save(FORMS[form](SHAPE), path)
     return path

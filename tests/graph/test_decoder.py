@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.opencl.engine import OpenCLEngine
@@ -113,15 +113,49 @@ def test_other_networks_have_no_context(tmp_path):
         load_graph(path, {"context": 64})
 
 
-def test_attention_that_is_otherwise_is_refused(tmp_path):
+def squashed(op, scores):
     """Scores that are squashed before the softmax, as some models' are."""
-    squashing = onnx.load(decoder("optimum"))
-    nodes = squashing.graph.node
+    return [op("Tanh", [scores], "squashed")], "squashed"
+
+
+def sloping(op, scores):
+    """Scores that sink with distance instead of positions that turn: the mask says so."""
+    slope = numpy_helper.from_array(-np.arange(CONTEXT + 1, dtype=np.float32) / 8, "slope")
+    return [
+        op("Constant", [], "far", value=slope),
+        op("Add", [scores, "far"], "sloping"),
+    ], "sloping"
+
+
+def windowed(op, scores):
+    """Tokens that are too far back are not seen."""
+    seen = numpy_helper.from_array(np.arange(CONTEXT + 1) >= CONTEXT // 2, "seen")
+    far = numpy_helper.from_array(np.float32(-1e9), "far")
+    made = [op("Constant", [], "near", value=seen), op("Constant", [], "low", value=far)]
+    return [*made, op("Where", ["near", scores, "low"], "windowed")], "windowed"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (squashed, "Tanh"),
+        (sloping, "it is more than the softmax over all tokens before"),
+        (windowed, "it is more than the softmax over all tokens before"),
+    ],
+)
+def test_attention_that_is_otherwise_is_refused(tmp_path, change, said):
+    other = onnx.load(decoder("optimum"))
+    nodes = other.graph.node
     softmax = next(node for node in nodes if node.op_type == "Softmax")
-    squashed = helper.make_node("Tanh", [softmax.input[0]], ["squashed"], "squash")
-    softmax.input[0] = "squashed"
-    nodes.insert(list(nodes).index(softmax), squashed)
-    path = tmp_path / "squashed.onnx"
-    onnx.save(squashing, path)
-    with pytest.raises(ModelError, match=r"attention of layer 0 .* not understood: Tanh"):
-        load_graph(path, {"context": 64})
+
+    def op(kind, inputs, made, **attributes):
+        return helper.make_node(kind, inputs, [made], kind, **attributes)
+
+    added, softmax.input[0] = change(op, softmax.input[0])
+    at = list(nodes).index(softmax)
+    for node in reversed(added):
+        nodes.insert(at, node)
+    path = tmp_path / "other.onnx"
+    onnx.save(other, path)
+    with pytest.raises(ModelError, match=rf"attention of layer 0 .* not understood: {said}"):
+        load_graph(path, {"context": CONTEXT})

@@ -146,8 +146,9 @@ def _plain(value: Any) -> object:
         return {str(name): _plain(each) for name, each in value.items()}
     if hasattr(value, "__dict__"):
         return _plain(type(value)), _plain(vars(value))
-    if type(value).__eq__ is object.__eq__:  # as a lock: equal to itself alone
-        return _plain(type(value))
+    kind: Any = type(value)
+    if kind.__eq__ is object.__eq__:  # as a lock: equal to itself alone
+        return _plain(kind)
     return value
 
 

@@ -12,24 +12,33 @@ from heimdall.lab.standins.decoder.shape import DecoderShape, Weights, chosen_we
 from heimdall.lab.standins.decoder.writing import MICROSOFT, Writer, path
 
 OPSET = 14
+BLOCK = 32  # weights that share a scale
 
 
 def fused_decoder(
-    shape: DecoderShape, weights: Weights | None = None, seed: int = 0, *, packed: bool = True
+    shape: DecoderShape,
+    weights: Weights | None = None,
+    seed: int = 0,
+    *,
+    packed: bool = True,
+    bits: int | None = None,
 ) -> onnx.ModelProto:
     """The decoder that ``exported_decoder`` writes, with the same outputs, and the same inputs but
     for ``position_ids``: there is none. Padding is behind a text, not before it. ``packed``:
-    query, key and value are one product, as the builder's are unless told otherwise. Raises
-    ConfigError for weights that do not fit.
+    query, key and value are one product, as the builder's are unless told otherwise. ``bits``: of
+    a weight in products, rounded by blocks; None: floats. Raises ConfigError for weights that do
+    not fit.
     """
-    return _Fused(shape, chosen_weights(shape, weights, seed), packed).model()
+    return _Fused(shape, chosen_weights(shape, weights, seed), packed, bits).model()
 
 
 class _Fused:
     """What is written layer by layer: methods return names of tensors."""
 
-    def __init__(self, shape: DecoderShape, weights: Weights, packed: bool) -> None:
-        self.shape, self.weights, self.packed = shape, weights, packed
+    def __init__(
+        self, shape: DecoderShape, weights: Weights, packed: bool, bits: int | None
+    ) -> None:
+        self.shape, self.weights, self.packed, self.bits = shape, weights, packed, bits
         self.net = Writer("/output_")
 
     def model(self) -> onnx.ModelProto:
@@ -51,8 +60,7 @@ class _Fused:
             last = index + 1 == shape.layers
             norm = "model.norm" if last else f"model.layers.{index + 1}.input_layernorm"
             normed, total = self._summed(norm, total, found, last)
-        head = net.weight("lm_head.MatMul.weight", table.T)
-        net.node("/lm_head", "MatMul", normed, head, made="logits")
+        self._linear("/lm_head", normed, table, made="logits")
         return net.model("onnxruntime-genai", OPSET, **{MICROSOFT: 1})
 
     def _lengths(self) -> tuple[str, str]:
@@ -111,9 +119,24 @@ class _Fused:
         down = self.weights[f"{name}.down_proj.weight"]
         return self._linear(f"{layer}/down_proj", net.node(layer, "Mul", gate, up), down)
 
-    def _linear(self, layer: str, x: str, matrix: np.ndarray) -> str:
-        stored = self.net.weight(f"{layer[1:].replace('/', '.')}.MatMul.weight", matrix.T)
-        return self.net.node(layer, "MatMul", x, stored)
+    def _linear(self, layer: str, x: str, matrix: np.ndarray, made: str = "") -> str:
+        name, net = f"{layer[1:].replace('/', '.')}.MatMul.weight", self.net
+        if self.bits is None:
+            return net.node(layer, "MatMul", x, net.weight(name, matrix.T), made=made)
+        packed, scales = _rounded(matrix, self.bits)
+        return net.node(
+            layer,
+            "MatMulNBits",
+            x,
+            net.weight(f"{name}_Q", packed, np.uint8),
+            net.weight(f"{name}_scales", scales),
+            made=made,
+            domain=MICROSOFT,
+            K=matrix.shape[1],
+            N=matrix.shape[0],
+            bits=self.bits,
+            block_size=BLOCK,
+        )
 
     def _normed(self, name: str, x: str) -> str:
         stored = self.net.weight(f"{name}.weight", self.weights[f"{name}.weight"])
@@ -141,3 +164,14 @@ class _Fused:
             epsilon=self.shape.epsilon,
         )
         return normed, rest[-1] if rest else ""
+
+
+def _rounded(matrix: np.ndarray, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix (out, in) in whole numbers of so many bits, packed, (out, blocks, bytes), and the
+    scales of its blocks."""
+    middle = 1 << (bits - 1)
+    blocks = np.pad(matrix, ((0, 0), (0, -matrix.shape[1] % BLOCK))).reshape(len(matrix), -1, BLOCK)
+    scales = np.abs(blocks).max(-1) / (middle - 1)
+    whole = np.rint(blocks / np.maximum(scales, np.finfo(np.float32).tiny)[..., None]) + middle
+    parts = whole.astype(np.uint8).reshape(*scales.shape, -1, 8 // bits)
+    return (parts << np.arange(0, 8, bits, dtype=np.uint8)).sum(-1, dtype=np.uint8), scales

@@ -47,10 +47,10 @@ class Writer:
         self._nodes.append(helper.make_node(kind, given, outputs, name, **attributes))
         return outputs
 
-    def weight(self, name: str, array: np.ndarray) -> str:
+    def weight(self, name: str, array: np.ndarray, kind: type[np.generic] = np.float32) -> str:
         """A stored tensor, once."""
         if name not in self._weights:
-            stored = np.ascontiguousarray(array, np.float32)
+            stored = np.ascontiguousarray(array, kind)
             self._weights[name] = numpy_helper.from_array(stored, name)
         return name
 

@@ -1,0 +1,138 @@
+"""Weights of a few bits become floats: the numbers that onnxruntime makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from onnx import TensorProto, helper
+
+from heimdall.errors import ModelError
+from heimdall.graph.graph import load_graph
+from heimdall.graph.packed_weights import unpack
+from tests.graph.models import model
+
+RNG = np.random.default_rng(11)
+BYTE = 256
+
+
+def run(net, feeds):
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(
+        net.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, feeds)[0]
+
+
+def product(rows, columns, bits, size, zeros, bias=False, order=False):
+    blocks = -(-rows // size)
+    constants = {
+        "w": RNG.integers(0, BYTE, (columns, blocks, size * bits // 8)).astype(np.uint8),
+        "scales": RNG.standard_normal((columns, blocks)).astype(np.float32),
+    }
+    names = ["x", "w", "scales", "", "", ""]
+    if zeros == "packed":
+        each = -(-blocks * bits // 8)
+        constants["zeros"] = RNG.integers(0, BYTE, (columns, each)).astype(np.uint8)
+    elif zeros == "floats":
+        constants["zeros"] = RNG.uniform(0, 1 << bits, (columns, blocks)).astype(np.float32)
+    if zeros:
+        names[3] = "zeros"
+    if order:
+        constants["order"] = np.zeros(blocks * size, np.int32)
+        names[4] = "order"
+    if bias:
+        constants["bias"] = RNG.standard_normal(columns).astype(np.float32)
+        names[5] = "bias"
+    node = helper.make_node(
+        "MatMulNBits", names, ["y"], "pack", domain="com.microsoft",
+        K=rows, N=columns, bits=bits, block_size=size,
+    )  # fmt: skip
+    return model([node], {"x": [3, rows]}, ["y"], constants)
+
+
+@settings(max_examples=30)
+@given(
+    rows=some.integers(1, 100),
+    columns=some.integers(1, 20),
+    bits=some.sampled_from([4, 8]),
+    size=some.sampled_from([16, 32, 64]),
+    zeros=some.sampled_from(["", "packed", "floats"]),
+    bias=some.booleans(),
+)
+def test_products(rows, columns, bits, size, zeros, bias):
+    if bits == 8 and zeros == "floats":
+        zeros = "packed"  # onnxruntime has no others
+    net = product(rows, columns, bits, size, zeros, bias)
+    feeds = {"x": RNG.standard_normal((3, rows)).astype(np.float32)}
+    wanted = run(net, feeds)
+    unpack(Path(), net)
+    assert {node.op_type for node in net.graph.node} <= {"MatMul", "Add"}
+    found = run(net, feeds)
+    assert np.abs(found - wanted).max() <= 1e-4 * max(np.abs(wanted).max(), 1)
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("kind", [TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4])
+def test_tables(kind, zeros):
+    rows, width, size = 10, 80, 32
+    blocks = -(-width // size)
+
+    def stored(name, columns):
+        if kind == TensorProto.UINT8:
+            packed = RNG.integers(0, BYTE, (rows, -(-columns // 2))).astype(np.uint8)
+            return onnx.numpy_helper.from_array(packed, name)
+        low = -8 if kind == TensorProto.INT4 else 0
+        return helper.make_tensor(
+            name, kind, (rows, columns), RNG.integers(low, low + 16, rows * columns)
+        )
+
+    names = ["w", "i", "scales", *(["zeros"] if zeros else [])]
+    node = helper.make_node(
+        "GatherBlockQuantized", names, ["y"], "rows", domain="com.microsoft",
+        block_size=size, quantize_axis=1, gather_axis=0, bits=4,
+    )  # fmt: skip
+    scales = RNG.standard_normal((rows, blocks)).astype(np.float32)
+    net = model([node], {"i": [2, 3]}, ["y"], {"scales": scales}, opset=21, kind=TensorProto.INT64)
+    net.ir_version = 10
+    net.graph.initializer.append(stored("w", width))
+    if zeros:
+        net.graph.initializer.append(stored("zeros", blocks))
+    feeds = {"i": RNG.integers(0, rows, (2, 3))}
+    wanted = run(net, feeds)
+    unpack(Path(), net)
+    assert [node.op_type for node in net.graph.node] == ["Gather"]
+    np.testing.assert_allclose(run(net, feeds), wanted, atol=1e-6)
+
+
+def test_an_order_of_its_own_is_refused(tmp_path):
+    path = tmp_path / "ordered.onnx"
+    onnx.save(product(64, 8, 4, 32, "", order=True), path)
+    with pytest.raises(ModelError, match="MatMulNBits"):
+        load_graph(path)
+
+
+def test_a_file_with_them_is_one_of_floats(tmp_path):
+    path = tmp_path / "packed.onnx"
+    onnx.save(product(64, 8, 4, 32, "packed"), path)
+    assert [node.op_type for node in load_graph(path).nodes] == ["MatMul"]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"), [("K", -3), ("N", 0), ("N", 9), ("block_size", 0), ("bits", 3)]
+)
+def test_weights_of_other_sizes_are_refused(tmp_path, attribute, value):
+    net = product(64, 8, 4, 32, "packed")
+    (changed,) = (each for each in net.graph.node[0].attribute if each.name == attribute)
+    changed.i = value
+    path = tmp_path / "wrong.onnx"
+    onnx.save(net, path)
+    with pytest.raises(ModelError, match=r"'pack' .* not fit its"):
+        load_graph(path)
