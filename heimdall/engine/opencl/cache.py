@@ -19,9 +19,11 @@ from heimdall.engine.opencl.grid import ints, line_launch, source
 from heimdall.engine.opencl.kernel_op import Shapes
 from heimdall.engine.opencl.launch import Arg, Kernel, Launch, Place, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided
+from heimdall.errors import ModelError
 
 _KEYS = 32  # whose scores a work-item computes
 _ACCUMULATORS = 16  # vectors that a work-item sums up in
+_EXACT_HALF = 2048  # whole numbers up to there are exact in half precision
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class Append(ArrayOp):
     is ``last``: where nobody else reads the cache, that is done in place (``placement``)."""
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
+        _check_exact(y.shape[2], "a cache", traits)
         (_, made, last), constants = operands(inputs, traits)
         rows, heads, size = inputs[1].shape
         args = [*made, *last, Ref("y"), *ints(y.offset, heads, y.shape[2], size, rows)]
@@ -118,6 +121,15 @@ class AttendCached(ArrayOp):
         return 4 * math.prod(y) * inputs[1][2]
 
 
+def _check_exact(count: int, what: str, traits: Traits) -> None:
+    """Raise ModelError where indices up to ``count`` are numbers that tensors cannot hold."""
+    if traits.storage == "half" and count > _EXACT_HALF:
+        raise ModelError(
+            f"{what} of {count} lines is reached by indices that half precision rounds (from "
+            f"{_EXACT_HALF} on): run this network with precision='fp32'"
+        )
+
+
 def _block(size: int, traits: Traits) -> int:
     """Lanes that divide the size of a head."""
     return next(lanes for lanes in (16, 8, 4, 2, 1) if lanes <= traits.block and size % lanes == 0)
@@ -142,6 +154,7 @@ class Lookup(ArrayOp):
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         (table, places), constants = operands(inputs, traits)
         count, *line = inputs[0].shape
+        _check_exact(count, "a table", traits)
         size, lines = math.prod(line), math.prod(inputs[1].shape)
         args = [*table, *places, Ref("y"), *ints(y.offset, count, size, lines)]
         return Plan((line_launch(source("lookup", traits, 1), lines, args, traits),), constants)

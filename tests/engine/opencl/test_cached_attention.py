@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnxruntime as ort
 import pytest
@@ -11,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
+from heimdall.errors import ModelError
 from heimdall.graph.graph import graph_from_model
 
 SMALL_GPU = Traits("gpu", 4, 8, 32)
@@ -139,3 +142,15 @@ def test_rows_that_a_table_has_not_are_its_nearest(engine):
     model, lines = table(50, 24, 2)
     found = ran(engine, model, {"ids": np.array([[50, -(2**40)]])})["y"]
     np.testing.assert_array_equal(found, -lines[[49, 0]][None])
+
+
+@pytest.mark.parametrize("what", ["a table", "a cache"])
+def test_indices_that_half_precision_rounds_are_refused(what):
+    """They would be others: nobody would see it."""
+    if what == "a table":
+        model, _ = table(4000, 8, 2)
+    else:
+        model = attention(1, 2, 1, 8, 4000, rotary=False, packed=False)
+    half = OpenCLEngine(traits=replace(SMALL_GPU, storage="half"))
+    with pytest.raises(ModelError, match=f"{what} of 4000 lines .* precision='fp32'"):
+        half.load(graph_from_model(model))
