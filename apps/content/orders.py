@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from .furniture import FABRICS
-
-if TYPE_CHECKING:
-    from ..shopping import Shopping
+from .furniture import FABRICS, Room
 
 TURN, GROW = 15, 1.1  # degrees, and the ratio of one order
 # What one would call the fabrics: their strongest colour, and of Meadow, which is pale, its name's.
 COLOURS = ("yellow", "red", "green", "blue")
+
+
+class Shop(Protocol):
+    """Who is given orders."""
+
+    room: Room
+    wanted: int
+
+    def restyle(self, fabric: int) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class Order:
     key: str
     word: str
     says: str  # in the list of keys
-    do: Callable[[Shopping], None]
+    do: Callable[[Shop], None]
 
 
 def _orders() -> Iterator[Order]:
@@ -40,7 +46,7 @@ def _orders() -> Iterator[Order]:
     yield Order("down", "smaller", "smaller", lambda app: app.room.resize(1 / GROW))
 
 
-def _restyle(app: Shopping, fabric: int) -> None:
+def _restyle(app: Shop, fabric: int) -> None:
     app.restyle(fabric)
 
 

@@ -13,35 +13,8 @@ from heimdall.engine.opencl.transfer import Transfer
 from heimdall.graph.graph import Tensor
 
 
-class KeptTensor:
-    """A copy of ``value`` in ``buffer``, without halos. An array to whoever takes it for one."""
-
-    def __init__(
-        self, transfer: Transfer, tensor: Tensor, value: Stored, buffer: cl.Buffer
-    ) -> None:
-        """Raises cl.Error where there is no memory for it."""
-        self.shape, self.dtype = tensor.shape, tensor.dtype
-        self._transfer = transfer
-        self._value = _compact(value)
-        self._buffer = transfer.allocate(self._value.storage.floats)
-        transfer.copy(buffer, value, self._buffer, self._value)
-
-    def copy_to(self, transfer: Transfer, buffer: cl.Buffer, value: Stored) -> bool:
-        """Write it into a job's memory; False where it lies in another way there, or on another
-        device."""
-        if not transfer.reaches(self._transfer) or _form(value) != _form(self._value):
-            return False
-        transfer.copy(self._buffer, self._value, buffer, value)
-        return True
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self._transfer.download(self._buffer, self._value, self.shape)
-        return found.astype(self.dtype if dtype is None else dtype, copy=False)
-
-
-class HeldTensor:
-    """An output that lies where the next inference reads it: a cache that was written in place, in
-    ``buffer``, of a job or of several. An array to whoever takes it for one."""
+class _OnDevice:
+    """A tensor in ``buffer``; an array to whoever takes it for one."""
 
     def __init__(
         self, transfer: Transfer, tensor: Tensor, value: Stored, buffer: cl.Buffer
@@ -49,14 +22,39 @@ class HeldTensor:
         self.shape, self.dtype = tensor.shape, tensor.dtype
         self.buffer, self._transfer, self._value = buffer, transfer, value
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        found = self._transfer.download(self.buffer, self._value, self.shape)
+        return found.astype(self.dtype if dtype is None else dtype, copy=False)
+
+
+class KeptTensor(_OnDevice):
+    """A copy of ``value`` from ``buffer``, in a buffer of its own, without halos."""
+
+    def __init__(
+        self, transfer: Transfer, tensor: Tensor, value: Stored, buffer: cl.Buffer
+    ) -> None:
+        """Raises cl.Error where there is no memory for it."""
+        own = _compact(value)
+        super().__init__(transfer, tensor, own, transfer.allocate(own.storage.floats))
+        transfer.copy(buffer, value, self.buffer, own)
+
+    def copy_to(self, transfer: Transfer, buffer: cl.Buffer, value: Stored) -> bool:
+        """Write it into a job's memory; False where it lies in another way there, or on another
+        device."""
+        if not transfer.reaches(self._transfer) or _form(value) != _form(self._value):
+            return False
+        transfer.copy(self.buffer, self._value, buffer, value)
+        return True
+
+
+class HeldTensor(_OnDevice):
+    """An output that lies where the next inference reads it: a cache that was written in place, in
+    the buffer of a job or of several."""
+
     def fits(self, transfer: Transfer, value: Stored) -> bool:
         """Whether a job may have the buffer for its own, as that value."""
         same = self._value.storage.floats == value.storage.floats
         return transfer.reaches(self._transfer) and same and _form(value) == _form(self._value)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        found = self._transfer.download(self.buffer, self._value, self.shape)
-        return found.astype(self.dtype if dtype is None else dtype, copy=False)
 
 
 def is_dense(value: Stored) -> bool:

@@ -97,12 +97,10 @@ class Answer:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: len(self.text) > taken or self.done)  # noqa: B023
-                piece, done = self.text[taken:], self.done
-            if piece:
-                taken += len(piece)
-                yield piece
-            elif done:
+            if not (piece := self.text[taken:]):
                 break
+            taken += len(piece)
+            yield piece
         self._check()
 
     async def __aiter__(self) -> AsyncIterator[str]:
@@ -117,9 +115,8 @@ class Answer:
         try:
             while True:
                 woken.clear()
-                with self._changed:
-                    piece, done = self.text[taken:], self.done
-                if piece:
+                done = self.done  # first: text may be written between
+                if piece := self.text[taken:]:
                     taken += len(piece)
                     yield piece
                 elif done:

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from heimdall.errors import AppError
 from heimdall.models.generation.decoder import DecoderPipeline
 from heimdall.models.generation.writer import Kind, Step, Writer
-from heimdall.runtime.execution.frames import FrameRun, Frames
-from heimdall.runtime.execution.runs import RegisteredDnn, RunningJob
-from heimdall.vocabulary.events import Drop, Prepare
+from heimdall.runtime.execution.asked import Asked
+from heimdall.vocabulary.events import Drop
 
 
-class Writing(Frames):
-    """The steps of one kind. What comes with a result is the picture that was the newest then."""
+class Writing(Asked[Step]):
+    """The steps of one kind."""
 
-    def __init__(self, *arguments: Any, ask: Callable[[], None], **more: Any) -> None:
-        """``ask`` for a job; from any thread."""
-        super().__init__(*arguments, **more)
-        self._ask = ask
+    missing = "{name} is asked by its feed: self.{name}.ask(...)"
 
     def start(self) -> None:
         """Steps may be asked for."""
@@ -47,39 +39,15 @@ class Writing(Frames):
         """Of which kind its steps are."""
         return self._pipeline.kind
 
-    def begin(self, action: Prepare, registered: RegisteredDnn, now_ns: int) -> RunningJob:
-        return StepRun(self, registered, now_ns, self.writer.begin(self.kind))
+    def take(self) -> Step | None:
+        return self.writer.begin(self.kind)
 
-    def dropped(self, action: Drop, run: RunningJob | None) -> None:
+    def dropped_with(self, subject: Step, action: Drop) -> None:
         """One that is tried again is still the next one."""
-        if isinstance(run, StepRun) and run.step is not None and not action.again:
-            self.writer.failed(run.step, action.reason)
+        if not action.again:
+            self.writer.failed(subject, action.reason)
 
-    def luminance(self, image: np.ndarray) -> float:
-        """Text has none."""
-        return 0.0
-
-
-class StepRun(FrameRun):
-    """A job about a step."""
-
-    def __init__(
-        self, client: Writing, registered: RegisteredDnn, requested_ns: int, step: Step | None
-    ) -> None:
-        super().__init__(client, registered, requested_ns, step)
-        self.step = step
-
-    def prepare(self, stage: int) -> tuple[int, float]:
-        if self.step is None:
-            raise AppError(
-                f"{self.registered.name} is asked by its feed: self.{self.registered.name}.ask(...)"
-            )
-        return super().prepare(stage)
-
-    def _heard(self, value: Any) -> Any:
+    def heard(self, subject: Step, value: Any) -> Any:
         """The Answer; the next step may begin now."""
-        assert self.step is not None
-        client = self._client
-        assert isinstance(client, Writing)
-        client.writer.took(self.step, value)
-        return self.step.answer
+        self.writer.took(subject, value)
+        return subject.answer
