@@ -5,7 +5,8 @@ networks, question after question, each of ``--prompt`` tokens. ``alone_tokens_p
 decoder in the same way with nothing drawn and no other network; ``uncoordinated``: shopping's
 networks in a thread each of onnxruntime (``multithread-onnxruntime``), and the decoder in a process
 that calls onnxruntime as fast as it answers. ``--dnns 0`` leaves shopping's networks out,
-``--json`` prints one object, else lines for people.
+``--bits 4`` takes weights of four bits, as onnxruntime-genai writes them; ``--json`` prints one
+object, else there are lines for people.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ from heimdall.app import Generate
 from heimdall.engine import Engine
 from heimdall.graph.graph import load_graph
 from heimdall.lab.bench.runner import compare, machine
-from heimdall.lab.standins.decoder import SMOLLM_135M, SMOLLM_360M, exported_decoder
+from heimdall.lab.standins.decoder import (
+    SMOLLM_135M,
+    SMOLLM_360M,
+    exported_decoder,
+    fused_decoder,
+)
 from heimdall.models.generation.decoder import Decoder
 from heimdall.models.generation.writer import Kind
 from heimdall.runtime.execution.processors import open_processors
@@ -55,13 +61,14 @@ class Numbers:
         return None
 
 
-def model_of(parameters: str) -> Path:
+def model_of(parameters: str, bits: int) -> Path:
     """The decoder's file, written the first time."""
-    path = paths.cache_dir() / "decoders" / f"{parameters}.onnx"
+    path = paths.cache_dir() / "decoders" / f"{parameters}-{bits}.onnx"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         half = path.with_suffix(".part")
-        onnx.save(exported_decoder(SHAPES[parameters]), half)
+        shape = SHAPES[parameters]
+        onnx.save(exported_decoder(shape) if bits == 32 else fused_decoder(shape, bits=bits), half)
         half.replace(path)
     return path
 
@@ -86,10 +93,10 @@ class Asking:
             self.ask()
 
 
-def app_of(parameters: str, prompt: int, *, dnns: bool) -> type[App]:
+def app_of(model: Path, prompt: int, *, dnns: bool) -> type[App]:
     """Shopping with a decoder; or an app that shows its pictures, and has nothing but the
     decoder."""
-    writer = Generate(model_of(parameters), context=CONTEXT, rows=ROWS, tokenizer=Numbers())
+    writer = Generate(model, context=CONTEXT, rows=ROWS, tokenizer=Numbers())
     base: type[App] = Shopping if dnns else App
 
     class Talking(Asking, base):  # type: ignore[misc, valid-type]
@@ -140,9 +147,9 @@ def live(app_class: type[App], seconds: float, **options: Any) -> dict[str, Any]
     }
 
 
-def alone(parameters: str, prompt: int, seconds: float) -> float:
+def alone(model: Path, prompt: int, seconds: float) -> float:
     """Tokens a second of the same networks on the same core, one step right after the other."""
-    decoder = Decoder(model_of(parameters), Numbers, CONTEXT, ROWS, ())
+    decoder = Decoder(model, Numbers, CONTEXT, ROWS, ())
     asked: deque[Kind] = deque()
     with open_processors() as processors:
         ways = {kind: _Way(decoder, kind, processors.gpu) for kind in Kind}
@@ -191,10 +198,10 @@ def write_alone(path: str, prompt: int, seconds: float, count: Any) -> None:
     import onnxruntime as ort
 
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
-    names = [each.name for each in session.get_outputs()]
+    names, inputs = [each.name for each in session.get_outputs()], session.get_inputs()
     empty = {
         each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32)
-        for each in session.get_inputs()
+        for each in inputs
         if each.name.startswith("past")
     }
     end = time.monotonic() + seconds
@@ -202,11 +209,12 @@ def write_alone(path: str, prompt: int, seconds: float, count: Any) -> None:
         past, tokens, seen = empty, prompts(prompt), 0
         for _ in range(ANSWER):
             whole = seen + len(tokens)
-            given = {
+            more = {
                 "input_ids": np.array([tokens], np.int64),
                 "attention_mask": np.ones((1, whole), np.int64),
                 "position_ids": np.arange(seen, whole, dtype=np.int64)[None],
             }
+            given = {each.name: more[each.name] for each in inputs if each.name in more}
             made = dict(zip(names, session.run(names, {**given, **past}), strict=True))
             past = {
                 name.replace("present", "past_key_values"): each
@@ -219,12 +227,12 @@ def write_alone(path: str, prompt: int, seconds: float, count: Any) -> None:
                 break
 
 
-def uncoordinated(parameters: str, prompt: int, seconds: float) -> dict[str, Any]:
+def uncoordinated(model: Path, prompt: int, seconds: float) -> dict[str, Any]:
     """Frames while nobody coordinates; tokens a second over all of that time."""
     spawn = multiprocessing.get_context("spawn")
     count = spawn.Value("i", 0)
     most_s = seconds + 60  # it is ended when the frames are
-    args = (str(model_of(parameters)), prompt, most_s, count)
+    args = (str(model), prompt, most_s, count)
     writer = spawn.Process(target=write_alone, args=args, daemon=True)
     writer.start()
     while count.value == 0 and writer.is_alive():
@@ -247,13 +255,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--prompt", type=int, default=16, help="tokens of a question")
     parser.add_argument("--dnns", type=int, choices=(0, 1), default=1, help="shopping's networks")
+    parser.add_argument("--bits", type=int, choices=(32, 4), default=32, help="of a weight")
     parser.add_argument("--only", choices=("beside", "alone", "uncoordinated"), nargs="+")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     wanted = arguments.only or ("beside", "alone", "uncoordinated")
-    about = arguments.parameters, arguments.prompt
-    found: dict[str, Any] = {"machine": machine(), "parameters": arguments.parameters}
-    found["prompt"] = arguments.prompt
+    about = model_of(arguments.parameters, arguments.bits), arguments.prompt
+    asked = {name: vars(arguments)[name] for name in ("parameters", "bits", "prompt")}
+    found: dict[str, Any] = {"machine": machine(), **asked}
     if "beside" in wanted:
         beside = app_of(*about, dnns=bool(arguments.dnns))
         found |= live(beside, arguments.seconds, size=DRAWN)

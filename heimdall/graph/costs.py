@@ -91,7 +91,7 @@ _BY_NODE: dict[str, Callable[[Graph, Node], int]] = {
     "Gemm": lambda graph, node: (
         2 * _shape(graph, node, 0)[0 if node.attributes.get("transA") else 1] + _has_bias(node)
     ),
-    "MatMul": lambda graph, node: 2 * _shape(graph, node, 0)[-1],
+    **dict.fromkeys(("MatMul", "MatMulNBits"), lambda graph, node: 2 * _shape(graph, node, 0)[-1]),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
     **dict.fromkeys(("Sum", "Mean"), _sum),

@@ -1,14 +1,16 @@
-"""Weights of a few bits, with a scale for each block of them, become floats.
+"""Weights of a few bits, with a scale for each block of them.
 
-So onnxruntime-genai's builder stores language models (int4): ``MatMulNBits`` for products,
-``GatherBlockQuantized`` for tables. As floats they take up to eight times the memory, and are what
-any engine computes with. Layouts are those of onnxruntime's contributed operators.
+So onnxruntime-genai's builder stores language models (int4): ``MatMulNBits`` for products, which
+engines know, ``GatherBlockQuantized`` for tables, which become floats. Layouts are those of
+onnxruntime's contributed operators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,13 +20,13 @@ from heimdall.errors import ModelError
 from heimdall.graph.sessions import first_line
 from heimdall.graph.values import attributes_of, node_name
 
-_NIBBLES = {TensorProto.INT4, TensorProto.UINT4}
 _BYTES = TensorProto.UINT8
 
 
 def unpack(path: Path, model: onnx.ModelProto) -> None:
-    """Replace the nodes whose weights are packed constants, with orders of their own excepted.
-    Raises ModelError, naming the node, for weights of other sizes than it says."""
+    """Make products of packed weights plain: no bias, x as it is, whole blocks, else floats; and
+    tables floats. Raises ModelError, naming the node, for weights of other sizes than it says, that
+    are computed, or have an order of their own."""
     graph = model.graph
     if not any(node.op_type in _UNPACKED for node in graph.node):
         return
@@ -33,11 +35,11 @@ def unpack(path: Path, model: onnx.ModelProto) -> None:
     for index, node in enumerate(graph.node):
         unpacked = _UNPACKED.get(node.op_type)
         try:
-            nodes += (unpacked and unpacked(graph, stored, node)) or [node]
+            nodes += unpacked(graph, stored, node) if unpacked else [node]
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ModelError(
                 f"node {node_name(index, node)!r} ({node.op_type}) of {path} has weights that do "
-                f"not fit its attributes: {first_line(error)}"
+                f"not fit: {first_line(error)}"
             ) from error
     del graph.node[:]
     graph.node.extend(nodes)
@@ -45,6 +47,66 @@ def unpack(path: Path, model: onnx.ModelProto) -> None:
     kept = [item for item in graph.initializer if item.name in read]
     del graph.initializer[:]
     graph.initializer.extend(kept)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """A matrix by columns, in blocks: ``scales * (values - middles)``."""
+
+    bits: int
+    packed: np.ndarray  # uint8 (columns, blocks, bytes)
+    scales: np.ndarray  # float32 (columns, blocks)
+    middles: np.ndarray  # float32 (columns, blocks)
+
+    @classmethod
+    def of(
+        cls,
+        attributes: Mapping[str, Any],
+        data: np.ndarray,
+        scales: np.ndarray,
+        middles: np.ndarray | None,
+    ) -> Blocks:
+        """Of the constants of a MatMulNBits. Raises ValueError, or what numpy raises, where they
+        do not fit its attributes."""
+        rows, columns = attributes["K"], attributes["N"]
+        bits, size = attributes.get("bits", 4), attributes["block_size"]
+        if bits not in (4, 8) or size < 16 or columns < 1 or rows < 1:
+            raise ValueError(f"{bits} bits, blocks of {size}, {rows} x {columns} weights")
+        count = -(-rows // size)
+        packed = data.reshape(columns, count, size * bits // 8)
+        scales = scales.reshape(columns, count)
+        if middles is None:
+            found: np.ndarray = np.full(scales.shape, 1 << (bits - 1))
+        elif middles.dtype == np.uint8:
+            found = _unpacked(middles.reshape(columns, -1), bits)[:, :count]
+        else:
+            found = middles.reshape(columns, count)
+        if packed.dtype != np.uint8 or found.shape != scales.shape:
+            raise ValueError(f"{packed.dtype}, middles {found.shape} of blocks {scales.shape}")
+        return cls(bits, packed, scales.astype(np.float32), found.astype(np.float32))
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Columns, blocks, and the size of one."""
+        columns, blocks, size = self.packed.shape
+        return columns, blocks, size * 8 // self.bits
+
+    @property
+    def words(self) -> np.ndarray:
+        """The numbers as int32 (columns, words), the first one in the lowest bits."""
+        return np.ascontiguousarray(self.packed.reshape(len(self.packed), -1)).view("<i4")
+
+    @property
+    def same_middle(self) -> int:
+        """The whole number that all blocks have for a middle; -1: they differ."""
+        first = float(self.middles.flat[0])
+        return int(first) if first.is_integer() and (self.middles == first).all() else -1
+
+    def floats(self, rows: int) -> np.ndarray:
+        """The matrix (columns, rows)."""
+        values = _unpacked(self.packed, self.bits)
+        whole = (values - self.middles[..., None]) * self.scales[..., None]
+        return whole.reshape(len(whole), -1)[:, :rows]
 
 
 class _Node:
@@ -70,33 +132,28 @@ class _Node:
 def _product(
     graph: onnx.GraphProto, stored: dict[str, TensorProto], node: onnx.NodeProto
 ) -> list[onnx.NodeProto]:
-    """MatMulNBits: columns of the weights are rows of packed bytes, block by block."""
+    """MatMulNBits: engines know it, in whole blocks and as floats would compute it."""
     packed = _Node(stored, node)
     if packed.names[4] or not packed.known(1, 2, 3):  # groups in an order of their own
-        return []
-    rows, columns = packed.attributes["K"], packed.attributes["N"]
-    bits, size = packed.attributes.get("bits", 4), packed.attributes["block_size"]
-    data, scales, zeros = map(packed.array, (1, 2, 3))
+        raise ValueError("they are computed, or have an order of their own (g_idx)")
+    data, scales, middles = map(packed.array, (1, 2, 3))
     assert data is not None
     assert scales is not None
-    values = _unpacked(data.reshape(columns, -1, size * bits // 8), bits)
-    scales = scales.reshape(columns, -1, 1)
-    if zeros is None:
-        middle: np.ndarray = np.array(1 << (bits - 1), scales.dtype)
-    elif packed.kind(3) == _BYTES:
-        middle = _unpacked(zeros.reshape(columns, -1), bits)[:, : scales.shape[1], None]
-    else:
-        middle = zeros.reshape(columns, -1, 1)
-    weights = (values.astype(scales.dtype) - middle) * scales
-    name = _store(graph, node, weights.reshape(columns, -1)[:, :rows].T)
-    return list(_multiplied(node, name, packed.names[5]))
-
-
-def _multiplied(node: onnx.NodeProto, weights: str, bias: str) -> Iterator[onnx.NodeProto]:
+    blocks, rows = Blocks.of(packed.attributes, data, scales, middles), packed.attributes["K"]
+    x, bias = packed.names[0], packed.names[5]
     made = f"{node.output[0]}/product" if bias else node.output[0]
-    yield helper.make_node("MatMul", [node.input[0], weights], [made], node.name)
-    if bias:
-        yield helper.make_node("Add", [made, bias], [node.output[0]], f"{node.name}/bias")
+    if rows % packed.attributes["block_size"]:
+        weights = _store(graph, node, blocks.floats(rows).T)
+        product = helper.make_node("MatMul", [x, weights], [made], node.name)
+    else:
+        product = onnx.NodeProto(name=node.name, op_type=node.op_type, domain=node.domain)
+        product.input.extend(packed.names[: 4 if packed.names[3] else 3])
+        product.output.append(made)
+        plain = [each for each in node.attribute if each.name != "accuracy_level"]  # of x, to ints
+        product.attribute.extend(plain)
+    if not bias:
+        return [product]
+    return [product, helper.make_node("Add", [made, bias], [node.output[0]], f"{node.name}/bias")]
 
 
 def _rows(
@@ -106,7 +163,7 @@ def _rows(
     packed = _Node(stored, node)
     data, scales, zeros = (packed.array(each) if packed.known(each) else None for each in (0, 2, 3))
     if data is None or scales is None or (packed.names[3] and zeros is None):
-        return []
+        raise ValueError("they are computed")
     get = packed.attributes.get
     bits, halves = get("bits", 4), packed.kind(0) == _BYTES
     values = _unpacked(data, bits) if halves else data

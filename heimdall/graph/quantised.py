@@ -31,8 +31,7 @@ _PASSES: dict[str, tuple[int, ...] | None] = {
 # Of these, those whose results are scaled when their data are; Relu without zero points only.
 _MOVES = {op for op, places in _PASSES.items() if places == (0,)}
 # Known to onnxruntime, not here; others have a name that says it.
-_OTHERS = {"MatMulIntegerToFloat", "MatMulNBits", "MatMulBnb4", "QAttention", "QMoE"}
-_OTHERS |= {"QOrderedMatMul", "GatherBlockQuantized"}
+_OTHERS = {"MatMulIntegerToFloat", "MatMulBnb4", "QAttention", "QMoE", "QOrderedMatMul"}
 
 
 def is_quantised(node: onnx.NodeProto) -> bool:

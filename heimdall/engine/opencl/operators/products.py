@@ -15,7 +15,9 @@ from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.lowered import Conv, Lowered, Reshape
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
+from heimdall.engine.opencl.packed_product import PackedProduct
 from heimdall.engine.opencl.strided import Strided
+from heimdall.graph.packed_weights import Blocks
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,19 @@ def _matmul(context: Context) -> list[Lowered]:
         return _dense(context, weights.T, None)
     chain = Chain(context)
     return chain.end(product(chain, *context.node.inputs))
+
+
+@register("com.microsoft:MatMulNBits", any_type=True)
+def _matmul_n_bits(context: Context) -> list[Lowered] | None:
+    """A row reads the packed weights; for several rows they become floats, once."""
+    data, scales = context.constant(1), context.constant(2)
+    middles = context.constant(3)
+    if data is None or scales is None or (context.has(3) and middles is None):
+        return None
+    blocks = Blocks.of(context.node.attributes, data, scales, middles)
+    if math.prod(context.x[:-1]) > 1:
+        return _dense(context, blocks.floats(context.x[-1]), None)
+    return [context.op(PackedProduct(blocks), context.node.inputs[0])]
 
 
 def product(chain: Chain, a: str, b: str) -> str:
