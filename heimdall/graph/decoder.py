@@ -27,7 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
 from heimdall.graph import decoder_names as known
-from heimdall.graph import inference
+from heimdall.graph import decoder_trial, inference
 from heimdall.graph.decoder_attention import join_attention
 from heimdall.graph.values import attributes_of
 
@@ -76,10 +76,13 @@ def input_shapes(
 
 def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with a cache of fixed length; its inputs have the shapes of ``input_shapes``.
-    Raises ModelError, naming the layer, where its attention is not understood."""
+    Raises ModelError, naming the layer, where its attention is not understood, and for one that
+    would then compute something else."""
+    file = decoder_trial.free_lengths(model)
+    trial = decoder_trial.Trial(path, file, _rows(model))
     if not any(node.op_type == known.ATTENTION for node in model.graph.node):
         model = inference.infer(path, model)
-        join_attention(path, model)
+        join_attention(path, model, file)
     for name in (known.SEEN, known.TOTAL):
         model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, [1]))
     for node in model.graph.node:
@@ -94,6 +97,7 @@ def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     _float_positions(model)
     _import_microsoft(model)
     del model.graph.value_info[:]
+    trial.check(model)
     return model
 
 
@@ -204,5 +208,5 @@ def _norm(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodePro
         ("Div", [x, f"{prefix}length"], "unit"),
     ]
     for kind, inputs, output in steps:
-        yield helper.make_node(kind, inputs, [prefix + output], prefix + kind)
+        yield helper.make_node(kind, inputs, [prefix + output], prefix + output)
     yield helper.make_node("Mul", [f"{prefix}unit", scale], [node.output[0]], f"{prefix}Mul")

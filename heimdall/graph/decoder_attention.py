@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -14,21 +14,19 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
 from heimdall.graph import decoder_names as known
-from heimdall.graph.sessions import open_session
+from heimdall.graph import decoder_trial
 from heimdall.graph.values import attributes_of, fixed_shape
-
-if TYPE_CHECKING:
-    import onnxruntime as ort
 
 # What may stand between scores and their product with values.
 _BETWEEN = frozenset({"Add", "Softmax", "IsNaN", "Where", "Identity", "Cast"})
 
 
-def join_attention(path: Path, model: onnx.ModelProto) -> None:
+def join_attention(path: Path, model: onnx.ModelProto, file: onnx.ModelProto) -> None:
     """Put GroupQueryAttention in the place of what each layer does, in a model of known shapes; its
-    mask is left out, as are scalings and the turns by positions, which the node does itself. Raises
-    ModelError, naming the layer, for what is not understood."""
-    _Graph(path, model).join()
+    mask is left out, as are scalings and the turns by positions, which the node does itself.
+    ``file``: the same for any number of tokens. Raises ModelError, naming the layer, for what is
+    not understood."""
+    _Graph(path, model, file).join()
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,8 @@ class _Turned:
 class _Graph:
     """A model of known shapes, whose attention becomes one node a layer."""
 
-    def __init__(self, path: Path, model: onnx.ModelProto) -> None:
-        self._path, self._model = path, model
+    def __init__(self, path: Path, model: onnx.ModelProto, file: onnx.ModelProto) -> None:
+        self._path, self._model, self._file = path, model, file
         self._shapes = {
             value.name: fixed_shape(value.type)
             for value in [*model.graph.input, *model.graph.value_info, *model.graph.output]
@@ -217,47 +215,29 @@ class _Graph:
         return self._tables[named]
 
     def _tabled(self, named: tuple[str, str]) -> list[str]:
-        (tokens,) = (each for each in self._model.graph.input if each.name == known.TOKENS)
-        rows = tokens.type.tensor_type.shape.dim[1].dim_value
+        """By the file as it is: here the tokens before are always as many."""
         context = next(self._shape(each.name)[2] for each in self._inputs_past())
-        session, given = self._part(named)
-        if [each.name for each in given] != [known.POSITIONS]:
-            return []
-        found: list[list[np.ndarray]] = []
-        for start in range(0, context, rows):
-            places = np.arange(start, start + rows, dtype=np.int64)[None]
-            made = session.run(list(named), {known.POSITIONS: places})
-            found.append([each.reshape(rows, -1) for each in made])
-        names = []
-        for name, parts in zip(named, zip(*found, strict=True), strict=True):
-            whole = np.concatenate(parts)[:context]
-            half = whole.shape[1] // 2
-            if not np.array_equal(whole[:, :half], whole[:, half:]):
-                return []
-            names.append(f"{name}/table")
-            table = numpy_helper.from_array(np.ascontiguousarray(whole[:, :half]), names[-1])
-            self._model.graph.initializer.append(table)
-        return names
+        session, given = decoder_trial.part(self._file, named)
 
-    def _part(
-        self, made: Sequence[str], instead: Sequence[onnx.ValueInfoProto] = ()
-    ) -> tuple[ort.InferenceSession, list[onnx.ValueInfoProto]]:
-        """What makes these tensors, and from what: inputs of the model, and of ``instead``, which
-        nothing makes here."""
-        graph, stops = self._model.graph, {each.name for each in instead}
-        needed, nodes = set(made), []
-        for node in reversed(graph.node):
-            if needed.intersection(node.output) - stops:
-                nodes.append(node)
-                needed.update(node.input)
-        given = [each for each in (*instead, *graph.input) if each.name in needed]
-        outputs = [onnx.ValueInfoProto(name=name) for name in made]
-        constants = [item for item in graph.initializer if item.name in needed]
-        part = helper.make_graph(nodes[::-1], "part", given, outputs, constants)
-        whole = helper.make_model(
-            part, opset_imports=self._model.opset_import, ir_version=self._model.ir_version
-        )
-        return open_session(whole), given
+        def turns(before: int, rows: int) -> list[np.ndarray]:
+            tokens = np.zeros(rows, np.int64)
+            made = session.run(list(named), decoder_trial.feeds(given, tokens, before))
+            return [each.reshape(-1, each.shape[-1]) for each in made]
+
+        tables = turns(0, context)
+        half = tables[0].shape[1] // 2
+        for place in (1, context // 2, context - 1):
+            alone = turns(place, 1)
+            if not all(np.array_equal(t[[place]], a) for t, a in zip(tables, alone, strict=True)):
+                return []  # they follow from more than the position
+        if not all(np.array_equal(each[:, :half], each[:, half:]) for each in tables):
+            return []
+        names = []
+        for name, table in zip(named, tables, strict=True):
+            names.append(f"{name}/table")
+            kept = numpy_helper.from_array(np.ascontiguousarray(table[:, :half]), names[-1])
+            self._model.graph.initializer.append(kept)
+        return names
 
     def _inputs_past(self) -> Iterator[onnx.ValueInfoProto]:
         return (each for each in self._model.graph.input if known.PAST.fullmatch(each.name))
@@ -303,7 +283,7 @@ class _Graph:
         shape = self._shape(where.scores)
         rows, total = shape[2:]
         scores = helper.make_tensor_value_info(where.scores, TensorProto.FLOAT, shape)
-        part, inputs = self._part([where.shares], [scores])
+        session, inputs = decoder_trial.part(self._model, [where.shares], [scores])
         given: dict[str, Any] = {
             where.scores: np.random.default_rng(0).standard_normal(shape),
             known.MASK: 1,
@@ -314,7 +294,7 @@ class _Graph:
             .astype(helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type))
             for each in inputs
         }  # fmt: skip
-        (found,) = part.run(None, feeds)
+        (found,) = session.run(None, feeds)
         later = np.triu(np.full((rows, total), -np.inf, np.float32), 1 + total - rows)
         wanted = np.exp(feeds[where.scores] * where.factor + later)
         wanted /= wanted.sum(-1, keepdims=True)

@@ -8,6 +8,7 @@ is wrong with it is said with its name.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -78,13 +79,29 @@ class _Walk:
         if node.op_type in control_flow.OPS and node.domain in _STANDARD:
             self._branch(index, node, where)
             return
+        self._drop_empty(node)
         folds = self._constants.folds(node)
         types = self._checked_types(node, where, folds)
         self._types |= types
-        if folds:
+        if self._is_empty(node):
+            made = np.zeros(*_numpy(self._types[node.output[0]]))
+            self._constants.store(numpy_helper.from_array(made, node.output[0]), where)
+        elif folds:
             self._constants.add(node, types, where)
         else:
             self._kept.append(node)
+
+    def _is_empty(self, node: onnx.NodeProto) -> bool:
+        """Is it a part of something that has no elements?"""
+        return node.op_type == "Slice" and 0 in (fixed_shape(self._types[node.output[0]]) or ())
+
+    def _drop_empty(self, node: onnx.NodeProto) -> None:
+        """Such parts, where they are joined to others."""
+        if node.op_type == "Concat":
+            full = [n for n in node.input if 0 not in (fixed_shape(self._types[n]) or ())]
+            if full and len(full) < len(node.input):
+                del node.input[:]
+                node.input.extend(full)
 
     def _branch(self, index: int, node: onnx.NodeProto, where: str) -> None:
         """The branch of an If whose condition is known takes its place."""
@@ -148,7 +165,8 @@ class _Walk:
             if bounded and fixed_shape(kind_of) is None:
                 types[name] = self._counted(node, name, kind_of)
                 continue
-            self._check_size(f"{where}: its output {name!r}", kind_of, full=not folds)
+            full = not folds and node.op_type != "Slice"
+            self._check_size(f"{where}: its output {name!r}", kind_of, full=full)
         return types
 
     def _values(self, node: onnx.NodeProto) -> dict[int, np.ndarray]:
@@ -291,6 +309,12 @@ class _Walk:
 
     def _value(self, name: str) -> onnx.ValueInfoProto:
         return onnx.ValueInfoProto(name=name, type=self._types[name])
+
+
+def _numpy(kind: TypeProto) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type of its arrays."""
+    dtype = helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type)
+    return fixed_shape(kind) or (), dtype
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

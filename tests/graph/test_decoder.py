@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.opencl.engine import OpenCLEngine
@@ -52,6 +52,9 @@ class Running:
             "total_sequence_length": np.array([position + rows], np.int32),
         }
         given = {"input_ids": np.array([tokens], np.int64), **lengths, **self._cache}
+        for each in self.graphs[rows].inputs:
+            if each.name == "position_ids":
+                given[each.name] = np.arange(position, position + rows, dtype=each.dtype)[None]
         network.write(state, given)
         network.run_any(state, 0, len(network.ops))
         made = network.keep(state, self._kept)
@@ -72,6 +75,61 @@ def test_pieces_of_a_prompt_and_steps_make_the_logits_of_the_file(form, engine):
         assert found.argmax() == wanted.argmax()
         seen, tokens = seen + 1, [int(wanted.argmax())]
         wanted = reference.logits(tokens)
+
+
+def counting(count):
+    """The exported decoder without positions: ``count(op, before, place)`` makes something of how
+    many tokens there were before and of every token's place, and says what takes whose place."""
+    other = onnx.load(decoder("optimum"))
+    (positions,) = (each for each in other.graph.input if each.name == "position_ids")
+    other.graph.input.remove(positions)
+    made = []
+
+    def op(kind, inputs, name, **attributes):
+        made.append(helper.make_node(kind, inputs, [name], name, **attributes))
+        return name
+
+    def whole(name, number):
+        item = numpy_helper.from_array(np.array(number, np.int64), name)
+        return op("Constant", [], name, value=item)
+
+    def size(name, axis):
+        return op("Gather", [op("Shape", [name], f"{name}/sizes"), axis], f"{name}/size")
+
+    before = size("past_key_values.0.key", whole("two", 2))
+    rows, one = size("input_ids", whole("one", 1)), "one"
+    end = op("Add", [before, rows], "end")
+    place = op("Range", [before, end, one], "place")
+    op("Unsqueeze", [place, whole("axes", [0])], "position_ids")
+    count(other, op, before)
+    for node in reversed(made):
+        other.graph.node.insert(0, node)
+    return other
+
+
+def test_positions_may_follow_from_how_many_tokens_there_were(tmp_path, engine):
+    path = tmp_path / "counting.onnx"
+    onnx.save(counting(lambda *_: None), path)
+    running, reference = Running(engine, path, ROWS), Reference(decoder("optimum"))
+    running.run(TOKENS[:ROWS], 0)
+    found = running.run(TOKENS[ROWS : ROWS + 1], ROWS)["logits"][0, 0]
+    wanted = reference.logits(TOKENS[: ROWS + 1])
+    assert np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted).max()
+
+
+def test_what_else_follows_from_that_is_refused(tmp_path):
+    """With a cache of fixed length there were always as many."""
+
+    def scaled(other, op, before):
+        (norm,) = (n for n in other.graph.node if "model.norm.weight" in n.input)
+        (last,) = (each for each in norm.input if each == "model.norm.weight")
+        more = op("Cast", [before], "more", to=TensorProto.FLOAT)
+        norm.input[list(norm.input).index(last)] = op("Add", [last, more], "scaled")
+
+    path = tmp_path / "scaled.onnx"
+    onnx.save(counting(scaled), path)
+    with pytest.raises(ModelError, match=r"would compute something else .* 'logits' differs"):
+        load_graph(path, {"context": CONTEXT})
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -118,21 +176,37 @@ def squashed(op, scores):
     return [op("Tanh", [scores], "squashed")], "squashed"
 
 
+def places(op, scores):
+    """The number of each token that may be looked at, as floats "place"."""
+    numbers = {"zero": np.int64(0), "one": np.int64(1), "last": np.array([3], np.int64)}
+    made = [
+        op("Constant", [], name, value=numpy_helper.from_array(np.asarray(number), name))
+        for name, number in numbers.items()
+    ]
+    return [
+        *made,
+        op("Shape", [scores], "sizes"),
+        op("Gather", ["sizes", "last"], "length"),
+        op("Squeeze", ["length"], "count"),
+        op("Range", ["zero", "count", "one"], "places"),
+        op("Cast", ["places"], "place", to=TensorProto.FLOAT),
+    ]
+
+
 def sloping(op, scores):
     """Scores that sink with distance instead of positions that turn: the mask says so."""
-    slope = numpy_helper.from_array(-np.arange(CONTEXT + 1, dtype=np.float32) / 8, "slope")
-    return [
-        op("Constant", [], "far", value=slope),
-        op("Add", [scores, "far"], "sloping"),
-    ], "sloping"
+    return [*places(op, scores), op("Add", [scores, "place"], "sloping")], "sloping"
 
 
 def windowed(op, scores):
-    """Tokens that are too far back are not seen."""
-    seen = numpy_helper.from_array(np.arange(CONTEXT + 1) >= CONTEXT // 2, "seen")
-    far = numpy_helper.from_array(np.float32(-1e9), "far")
-    made = [op("Constant", [], "near", value=seen), op("Constant", [], "low", value=far)]
-    return [*made, op("Where", ["near", scores, "low"], "windowed")], "windowed"
+    """The first tokens are not seen."""
+    numbers = {"first": np.float32(CONTEXT // 2), "low": np.float32(-1e9)}
+    made = [
+        op("Constant", [], name, value=numpy_helper.from_array(np.asarray(number), name))
+        for name, number in numbers.items()
+    ]
+    made += [*places(op, scores), op("Greater", ["place", "first"], "seen")]
+    return [*made, op("Where", ["seen", scores, "low"], "windowed")], "windowed"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +223,7 @@ def test_attention_that_is_otherwise_is_refused(tmp_path, change, said):
     softmax = next(node for node in nodes if node.op_type == "Softmax")
 
     def op(kind, inputs, made, **attributes):
-        return helper.make_node(kind, inputs, [made], kind, **attributes)
+        return helper.make_node(kind, inputs, [made], made, **attributes)
 
     added, softmax.input[0] = change(op, softmax.input[0])
     at = list(nodes).index(softmax)

@@ -381,3 +381,17 @@ def test_a_folded_number_stays_a_number_without_dimensions():
     graph = graph_from_model(model(nodes, {"x": [4]}, ["y", "z"], {"w": np.ones(3, np.float32)}))
     assert graph.outputs[0].shape == ()
     assert [array.shape for array in graph.constants.values()] == [()]
+
+
+def test_a_part_without_elements_is_left_out_where_parts_are_joined():
+    """As ``torch.cat([turned, x[..., size:]], -1)`` of heads that turn as a whole."""
+    nodes = [
+        node("Slice", ["x", "four", "end", "axis"], ["rest"], "nothing"),
+        node("Neg", ["x"], ["minus"], "minus"),
+        node("Concat", ["minus", "rest"], ["y"], "join", axis=1),
+    ]
+    numbers = {"four": 4, "end": np.iinfo(np.int64).max, "axis": 1}
+    constants = {name: np.array([number], np.int64) for name, number in numbers.items()}
+    graph = graph_from_model(model(nodes, {"x": [2, 4]}, ["y"], constants))
+    assert "nothing" not in {each.name for each in graph.nodes}
+    assert graph.tensors["y"].shape == (2, 4)

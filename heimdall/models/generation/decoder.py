@@ -69,12 +69,11 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
         self._rows = decoder.writer.rows if kind is Kind.PROMPT else 1
         shapes: Inputs = {TOKENS: (1, self._rows), CONTEXT: decoder.writer.context}
         self.networks = (Network(str(decoder.path), shapes),)
-        self._positions = False
+        self._positions: np.dtype[Any] | None = None  # as which type they are given
 
     def bind(self, graphs: Sequence[Graph]) -> None:
         (graph,) = graphs
-        names = [each.name for each in graph.inputs]
-        self._positions = POSITIONS in names
+        self._positions = {each.name: each.dtype for each in graph.inputs}.get(POSITIONS)
         state = {each.name: _past(each.name) for each in graph.outputs if each.name != LOGITS}
         self.networks = (replace(self.networks[0], state=state),)
         if self.kind is Kind.STEP:
@@ -94,9 +93,9 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
             TOTAL: np.array([image.position + self._rows], np.int32),
         }
         inputs[TOKENS][0, : len(image.tokens)] = image.tokens  # others are written over later
-        if self._positions:
-            places = np.arange(image.position, image.position + self._rows, dtype=np.float32)
-            inputs[POSITIONS] = places[None]
+        if self._positions is not None:
+            places = np.arange(image.position, image.position + self._rows)
+            inputs[POSITIONS] = places[None].astype(self._positions)
         return [Prepared(inputs, image)]
 
     def decode(
