@@ -193,14 +193,14 @@ class _Way:
 # --- uncoordinated --------------------------------------------------------------------------------
 
 
-def write_alone(path: str, prompt: int, seconds: float, count: Any) -> None:
+def write_alone(path: str, width: int, prompt: int, seconds: float, count: Any) -> None:
     """As fast as onnxruntime answers, on all cores, until the time is over."""
     import onnxruntime as ort
 
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     names, inputs = [each.name for each in session.get_outputs()], session.get_inputs()
     empty = {
-        each.name: np.zeros((1, each.shape[1], 0, each.shape[3]), np.float32)
+        each.name: np.zeros((1, each.shape[1], 0, width), np.float32)
         for each in inputs
         if each.name.startswith("past")
     }
@@ -227,12 +227,12 @@ def write_alone(path: str, prompt: int, seconds: float, count: Any) -> None:
                 break
 
 
-def uncoordinated(model: Path, prompt: int, seconds: float) -> dict[str, Any]:
+def uncoordinated(model: Path, width: int, prompt: int, seconds: float) -> dict[str, Any]:
     """Frames while nobody coordinates; tokens a second over all of that time."""
     spawn = multiprocessing.get_context("spawn")
     count = spawn.Value("i", 0)
     most_s = seconds + 60  # it is ended when the frames are
-    args = (str(model), prompt, most_s, count)
+    args = (str(model), width, prompt, most_s, count)
     writer = spawn.Process(target=write_alone, args=args, daemon=True)
     writer.start()
     while count.value == 0 and writer.is_alive():
@@ -270,7 +270,8 @@ def main() -> None:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
             found["alone_tokens_per_s"] = pool.apply(alone, (*about, arguments.seconds))
     if "uncoordinated" in wanted:
-        found["uncoordinated"] = uncoordinated(*about, arguments.seconds)
+        width = SHAPES[arguments.parameters].head_width
+        found["uncoordinated"] = uncoordinated(about[0], width, about[1], arguments.seconds)
     if arguments.json:
         print(json.dumps(found))
         return

@@ -29,7 +29,8 @@ from heimdall.errors import ModelError
 from heimdall.graph import decoder_names as known
 from heimdall.graph import decoder_trial, inference
 from heimdall.graph.decoder_attention import join_attention
-from heimdall.graph.values import attributes_of
+from heimdall.graph.sessions import first_line
+from heimdall.graph.values import attributes_of, opset_of
 
 CONTEXT = "context"  # a number among shapes: how many tokens the cache holds
 
@@ -58,12 +59,11 @@ def input_shapes(
             f"a {CONTEXT} of {context} for {path} is too short, or no whole number: steps of "
             f"{rows[1]} tokens need at least {2 * rows[1]}"
         )
+    _tell_heads(path, model)
     found: dict[str, Sequence[int]] = {}
     for value in model.graph.input:
         if known.PAST.fullmatch(value.name):
-            _, heads, _, size = (dim.dim_value for dim in value.type.tensor_type.shape.dim)
-            if heads < 1 or size < 1:
-                raise ModelError(f"input {value.name!r} of {path} does not tell its heads' sizes")
+            heads, size = _heads(value)
             found[value.name] = (1, heads, int(context), size)
         elif value.name == known.MASK:
             found[value.name] = (1, int(context) + rows[1])
@@ -72,6 +72,39 @@ def input_shapes(
         else:
             raise ModelError(f"input {value.name!r} of {path} is not known of language models")
     return found
+
+
+def _tell_heads(path: Path, model: onnx.ModelProto) -> None:
+    """How large heads are, where a file does not say it of the past: the queries' width does.
+    Raises ModelError where that is not known either."""
+    past = [value for value in model.graph.input if known.PAST.fullmatch(value.name)]
+    unknown = {value.name for value in past if not all(_heads(value))}
+    if not unknown:
+        return
+    nodes = [node for node in model.graph.node if node.op_type == known.ATTENTION]
+    try:
+        session, _ = decoder_trial.part(model, [node.input[0] for node in nodes])
+        for node, query in zip(nodes, session.get_outputs(), strict=True):
+            get, packed = attributes_of(node), not node.input[1]  # one tensor with keys and values
+            parts = get["num_heads"] + 2 * get["kv_num_heads"] * packed
+            for value in past:
+                if value.name in node.input[3:5]:
+                    dims = value.type.tensor_type.shape.dim
+                    dims[1].dim_value = get["kv_num_heads"]
+                    dims[3].dim_value = query.shape[-1] // parts
+                    unknown.discard(value.name)
+    except Exception as error:  # onnxruntime raises a dozen types of its own
+        raise ModelError(
+            f"the heads' sizes of {path} are not known: {first_line(error)}"
+        ) from error
+    if unknown:
+        raise ModelError(f"input {min(unknown)!r} of {path} does not tell its heads' sizes")
+
+
+def _heads(past: onnx.ValueInfoProto) -> tuple[int, int]:
+    """How many there are, and their size; 0 where the file does not say it."""
+    sizes = [dim.dim_value for dim in past.type.tensor_type.shape.dim]
+    return (sizes[1], sizes[3]) if len(sizes) == 4 else (0, 0)
 
 
 def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
@@ -180,13 +213,13 @@ def without_norms(model: onnx.ModelProto) -> onnx.ModelProto:
     del made.graph.node[:]
     for node in model.graph.node:
         if node.op_type in ("SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"):
-            made.graph.node.extend(_norm(node, made.graph))
+            made.graph.node.extend(_norm(node, made.graph, opset_of(model)))
         else:
             made.graph.node.append(node)
     return made
 
 
-def _norm(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+def _norm(node: onnx.NodeProto, graph: onnx.GraphProto, opset: int) -> Iterator[onnx.NodeProto]:
     x, scale, prefix = node.input[0], node.input[-1], f"{node.output[0]}/"
     if node.op_type.startswith("Skip"):
         scale, total = node.input[2], (*node.output, "", "", "")[3] or f"{prefix}sum"
@@ -199,8 +232,10 @@ def _norm(node: onnx.NodeProto, graph: onnx.GraphProto) -> Iterator[onnx.NodePro
     for name, number in numbers.items():
         graph.initializer.append(numpy_helper.from_array(np.asarray(number), prefix + name))
     yield helper.make_node("Pow", [x, f"{prefix}two"], [f"{prefix}squares"], f"{prefix}Pow")
+    given: list[str] = [f"{prefix}axes"] if opset >= 18 else []
+    axes: dict[str, Any] = {} if given else {"axes": [-1]}
     yield helper.make_node(
-        "ReduceMean", [f"{prefix}squares"], [f"{prefix}mean"], f"{prefix}Mean", axes=[-1]
+        "ReduceMean", [f"{prefix}squares", *given], [f"{prefix}mean"], f"{prefix}Mean", **axes
     )
     steps = [
         ("Add", [f"{prefix}mean", f"{prefix}epsilon"], "shifted"),

@@ -7,6 +7,7 @@ onnxruntime's contributed operators.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
 from heimdall.graph.sessions import first_line
-from heimdall.graph.values import attributes_of, node_name
+from heimdall.graph.values import attributes_of, constant_of, node_name
 
 _BYTES = TensorProto.UINT8
 
@@ -30,7 +31,7 @@ def unpack(path: Path, model: onnx.ModelProto) -> None:
     graph = model.graph
     if not any(node.op_type in _UNPACKED for node in graph.node):
         return
-    stored = {item.name: item for item in graph.initializer}
+    stored = _stored(graph)
     nodes: list[onnx.NodeProto] = []
     for index, node in enumerate(graph.node):
         unpacked = _UNPACKED.get(node.op_type)
@@ -47,6 +48,20 @@ def unpack(path: Path, model: onnx.ModelProto) -> None:
     kept = [item for item in graph.initializer if item.name in read]
     del graph.initializer[:]
     graph.initializer.extend(kept)
+
+
+def _stored(graph: onnx.GraphProto) -> dict[str, TensorProto]:
+    """Constants by name; reshaped ones too, as of a table that is also the last product's."""
+    stored = {item.name: item for item in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and (item := constant_of(node)) is not None:
+            stored[node.output[0]] = item
+        elif node.op_type == "Reshape" and all(name in stored for name in node.input):
+            array, shape = (numpy_helper.to_array(stored[name]) for name in node.input)
+            if array.dtype == np.uint8 and shape.all():
+                with contextlib.suppress(ValueError):  # one that does not fit is found later
+                    stored[node.output[0]] = numpy_helper.from_array(array.reshape(shape))
+    return stored
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,6 +113,28 @@ def test_tables(kind, zeros):
     np.testing.assert_allclose(run(net, feeds), wanted, atol=1e-6)
 
 
+def test_a_table_that_is_the_last_product_too():
+    """As builders share it: reshaped by a node of its own."""
+    packed, size, width = RNG.integers(0, BYTE, (10, 2, 16)).astype(np.uint8), 32, 64
+    nodes = [
+        helper.make_node("Reshape", ["w", "flat"], ["table"], "flatten"),
+        helper.make_node(
+            "GatherBlockQuantized", ["table", "i", "scales"], ["y"], "rows",
+            domain="com.microsoft", block_size=size, quantize_axis=1, gather_axis=0, bits=4,
+        ),
+    ]  # fmt: skip
+    constants = {
+        "w": packed,
+        "flat": np.array([10, -1]),
+        "scales": RNG.standard_normal((10, width // size)).astype(np.float32),
+    }
+    net = model(nodes, {"i": [2]}, ["y"], constants, opset=21, kind=TensorProto.INT64)
+    feeds = {"i": np.array([7, 2])}
+    wanted = run(net, feeds)
+    unpack(Path(), net)
+    np.testing.assert_allclose(run(net, feeds), wanted, atol=1e-6)
+
+
 def test_an_order_of_its_own_is_refused(tmp_path):
     path = tmp_path / "ordered.onnx"
     onnx.save(product(64, 8, 4, 32, "", order=True), path)

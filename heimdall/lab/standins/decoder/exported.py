@@ -51,7 +51,7 @@ class _Exported:
         net.given("attention_mask", TensorProto.INT64, ["batch_size", after])
         net.given("position_ids", TensorProto.INT64, ["batch_size", "sequence_length"])
         net.made("logits", ["batch_size", "sequence_length", shape.vocabulary])
-        net.cache(shape, after)
+        net.cache(shape, after, shape.head_width)
         table = self._stored("model.embed_tokens.weight")
         x = net.node("/model/embed_tokens", "Gather", table, "input_ids")
         mask, turns = self._mask(x), self._turns()

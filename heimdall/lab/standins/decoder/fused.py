@@ -11,7 +11,7 @@ from onnx import TensorProto
 from heimdall.lab.standins.decoder.shape import DecoderShape, Weights, chosen_weights
 from heimdall.lab.standins.decoder.writing import MICROSOFT, Writer, path
 
-OPSET = 14
+OPSET = 21
 BLOCK = 32  # weights that share a scale
 
 
@@ -46,7 +46,7 @@ class _Fused:
         net.given("input_ids", TensorProto.INT64, ["batch_size", "sequence_length"])
         net.given("attention_mask", TensorProto.INT64, ["batch_size", "total_sequence_length"])
         net.made("logits", ["batch_size", "sequence_length", shape.vocabulary])
-        net.cache(shape, "total_sequence_length")
+        net.cache(shape, "total_sequence_length", "kv_cache_dim")
         table = self.weights["model.embed_tokens.weight"]
         stored = net.weight("model.embed_tokens.weight", table)
         total = net.node("/model/embed_tokens", "Gather", stored, "input_ids")

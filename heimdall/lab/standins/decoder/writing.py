@@ -75,9 +75,10 @@ class Writer:
         self._values["out"].append(info)
         return name
 
-    def cache(self, shape: DecoderShape, length: str) -> None:
-        """The inputs and outputs of every layer's keys and values, with ``length`` tokens after."""
-        heads, width = shape.kv_heads, shape.head_width
+    def cache(self, shape: DecoderShape, length: str, width: int | str) -> None:
+        """The inputs and outputs of every layer's keys and values, with ``length`` tokens after,
+        of a ``width`` that some files do not tell."""
+        heads = shape.kv_heads
         for layer in range(shape.layers):
             for part in ("key", "value"):
                 before: Dims = ["batch_size", heads, "past_sequence_length", width]
@@ -91,7 +92,9 @@ class Writer:
         graph = helper.make_graph(self._nodes, "main_graph", values["in"], values["out"], stored)
         versions = {"": opset, **others}
         imports = [helper.make_opsetid(*each) for each in versions.items()]
-        return helper.make_model(graph, opset_imports=imports, ir_version=8, producer_name=producer)
+        return helper.make_model(
+            graph, opset_imports=imports, ir_version=10, producer_name=producer
+        )
 
 
 def path(name: str) -> str:
