@@ -279,6 +279,8 @@ class Executor(Ledger):
         run: RunningJob | None,
         error: BaseException,
     ) -> None:
+        if run is not None:
+            run.told.set()
         if run is not None and run.abandoned:
             return  # it has failed; it went on for a moment, without its tensors
         if isinstance(error, OverdueError) and run is not None:
@@ -303,6 +305,7 @@ class Executor(Ledger):
 
     def _on_finish(self, action: Finish) -> None:
         run = self.runs.pop(action.job)
+        run.registered.told = run.told
         if run.patient:  # its client may take as long as it likes over its answer
             failed = partial(self._step_failed, "answer", action, run)
             run.registered.client.workers.submit(self._finish, action, run, failed=failed)
@@ -328,6 +331,12 @@ class Executor(Ledger):
         self.inbox.put(InputReady(action.job, tasks, difference, frame))
 
     def _finish(self, action: Finish, run: RunningJob) -> None:
+        try:
+            self._tell(action, run)
+        finally:
+            run.told.set()
+
+    def _tell(self, action: Finish, run: RunningJob) -> None:
         start_ns = self.clock()
         value = self._decoded(action, run)
         if run.abandoned or value is _NOT_READ:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_PATIENCE_S = 0.5  # with decoding that hangs: less than what is given up by
+
 Newest = Callable[[], "Frame"]
 Renew = Callable[[Any, "Frame"], None]
 
@@ -88,6 +90,8 @@ class FrameRun(RunningJob):
         else:
             self.read_last()
             self._decode()
+        if self._memory is not None and stage == 0:
+            self.before.wait(_PATIENCE_S)  # the last job leaves there what this one begins with
         if self._memory is not None and self.registered.processor != GPU:
             self._memory.bring()
         tasks = self._walk.prepare()

@@ -62,6 +62,8 @@ class RegisteredDnn:
         self.name, self.networks, self.client, self.report = name, networks, client, report
         # Where its jobs run, unless each range chooses.
         self.processor = GPU if networks.built else CPU
+        self.told = threading.Event()  # of its last job that has ended: so has whoever it tells
+        self.told.set()
         self._stages: Sequence[StagePlan] = ()
         self._parts: list[YieldPoints] = []
 
@@ -102,6 +104,7 @@ class RunningJob(ABC):
 
     def __init__(self, registered: RegisteredDnn, requested_ns: int) -> None:
         self.registered, self.requested_ns = registered, requested_ns
+        self.told, self.before = threading.Event(), registered.told  # its own; that of the last one
         self.inputs: Sequence[Tensors] = ()
         self.outputs: dict[int, Tensors] = {}
         self.failed_on: set[str] = set()

@@ -50,25 +50,31 @@ def steps(tmp_path_factory):
     return str(path)
 
 
-def listener(network):
+def listener(network, decoding_s=0.0):
+    def decode(outputs, context):
+        time.sleep(decoding_s)
+        return outputs["count"].item(), outputs["loud"].item()
+
     return DNN(
         "ear",
         model=network,
         hears=Hearing(RATE, WINDOW),
         state={"count_out": "count_in"},
         preprocess=lambda sound: {"sound": sound.samples[None]},
-        decode=lambda outputs, context: (outputs["count"].item(), outputs["loud"].item()),
+        decode=decode,
     )
 
 
+@pytest.mark.parametrize("decoding_s", [0.0, 0.12])
 @pytest.mark.parametrize("device", ["onnxruntime", None])
-def test_every_window_is_heard_once_and_in_order(network, steps, device):
+def test_every_window_is_heard_once_and_in_order(network, steps, device, decoding_s):
+    """Slow decoding: the next window is there before the last one's state is."""
     found = []
     listen = lambda dnn, value, frame: found.append(value)  # noqa: E731
     options = {"device": device, "sound": steps, "overlay": "off"}
 
     class Hear(App):
-        dnns = (listener(network),)
+        dnns = (listener(network, decoding_s),)
 
     with Session(Hear, size=(64, 48), on_result=listen, **options) as session:
         session.push(GREY)
