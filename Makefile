@@ -14,10 +14,12 @@ demo: setup
 # `make test-all` has the tests marked "long", too: every recorded decision, the papers' figures with
 # more seeds, other OpenCL drivers.
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
-# time, and each app's first start does; recipes wait for processes of their own); then what runs
-# apps in real time, one by one, with the kernels that are there by then.
-LIVE := $(addprefix tests/,lab/bench lab/faults runtime render/preview render/test_window_run.py system \
-	apps/test_shopping_run.py cli/test_scaffold.py engine/test_contract.py test_bad_input.py \
+# time; recipes wait for processes of their own); then what runs apps in real time, one by one, with
+# the kernels that are there by then: what an app builds beside its frames has the lowest priority,
+# and would wait for minutes on busy cores.
+APPS := $(addprefix apps/test_,every_app.py marker.py shopping_hears.py shopping_run.py surroundings.py)
+LIVE := $(addprefix tests/,$(APPS) lab/bench lab/faults runtime render/preview render/test_window_run.py \
+	system cli/test_scaffold.py engine/test_contract.py examples serve/test_hosting.py test_bad_input.py \
 	docs/test_learn.py test_survival.py)
 
 test: SELECTED := -m 'not long'
