@@ -148,12 +148,17 @@ class Workers:
         finally:
             meet.abort()  # waiting threads go on, and late ones do not begin to wait
 
+    def end(self) -> None:
+        """Nothing more is taken: the threads end behind what is queued."""
+        if not self._closed:
+            self._closed = True
+            for _ in self._threads:
+                self._queue.put(None)
+
     def close(self, timeout_s: float = 5.0) -> None:
         """Let what is queued finish, then end the threads; those that hang after ``timeout_s`` are
         left behind."""
-        self._closed = True
-        for _ in self._threads:
-            self._queue.put(None)
+        self.end()
         until_s = time.monotonic() + timeout_s
         for thread in self._threads:
             thread.join(max(0.0, until_s - time.monotonic()))

@@ -194,3 +194,15 @@ def test_who_asks_has_the_answer_or_what_was_raised():
     with pytest.raises(ZeroDivisionError):
         failed.result(10)
     workers.close()
+
+
+def test_threads_that_were_told_to_end_do_not_wait_for_others(caplog):
+    done = threading.Event()
+    busy, idle = Workers("busy"), Workers("idle")
+    busy.submit(done.wait)
+    for workers in (busy, idle):
+        workers.end()
+    busy.close(timeout_s=0.3)
+    idle.close(timeout_s=0.0)
+    done.set()
+    assert [record.message.split()[0] for record in caplog.records] == ["busy-0"]

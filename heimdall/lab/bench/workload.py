@@ -34,7 +34,9 @@ def as_app(scenario: Scenario) -> type[App]:
     base = scenario.app_class()
     declared = scenario.declared()
     own = {dnn.name: dnn.model for dnn in base.dnns}
-    strangers = frozenset(dnn.name for dnn in declared if dnn.model != own[dnn.name])
+    strangers = frozenset(  # a pipeline is the app's: scenarios name models
+        dnn.name for dnn in declared if isinstance(dnn.model, str) and dnn.model != own[dnn.name]
+    )
     processes = {
         dnn.name: event for dnn in declared if (event := scenario.settings(dnn.name).event)
     }

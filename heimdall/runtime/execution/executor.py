@@ -251,6 +251,8 @@ class Executor(Ledger):
         for run in tuple(self.runs.values()):
             run.registered.client.workers.submit(run.give_up, "the session was closed")
         until_s = time.monotonic() + CLOSING_S
+        for workers in self._workers:  # all of them, before the first is waited for
+            workers.end()
         for workers in self._workers:
             workers.close(max(0.0, until_s - time.monotonic()))
 

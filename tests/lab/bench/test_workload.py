@@ -33,10 +33,18 @@ class Small(App):
 """
 
 
+# The app's own pipeline: another object each time that its file is loaded.
+OWN = """
+from heimdall.models.catalog import open_pipeline
+
+Small.dnns = (DNN("mask", model=open_pipeline("selfie")),)
+"""
+
+
 @pytest.fixture
 def workload(tmp_path: Path):
-    def make(text: str):
-        (tmp_path / "small.py").write_text(APP)
+    def make(text: str, more: str = ""):
+        (tmp_path / "small.py").write_text(APP + more)
         path = tmp_path / "mine.toml"
         path.write_text('app = "small.py"\n' + text)
         return as_app(load_scenario(str(path)))
@@ -51,6 +59,12 @@ def test_the_scenario_replaces_what_the_app_declares(workload):
     assert (mask.name, mask.rate_hz) == ("mask", 3)
     assert mask.model.networks[0].path.name == "detect_nanodet_416.onnx"
     assert app().name == "mine"
+
+
+def test_a_pipeline_of_the_apps_own_stays(workload):
+    app = workload("fps = 60", OWN)()
+    app.on_result("mask", "found", None)
+    assert app.heard == [("mask", "found")]
 
 
 def test_what_is_asked_of_a_dnn_that_is_left_out_is_not_asked(workload):
