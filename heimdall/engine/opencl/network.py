@@ -41,6 +41,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             compiled.placer.edges,
             compiled.placer,
         )
+        self._values: dict[str, Stored | None] = {}  # of tensors, as far as they were asked for
         spare = self._first_state(on_progress or (lambda done, total: None), one_by_one)
         self._spare: OpenCLState | None = spare
 
@@ -98,9 +99,9 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
     def write(self, state: OpenCLState, inputs: Mapping[str, np.ndarray]) -> None:
         check_inputs(self.graph, inputs)
         state.rewind()
-        self._adopt(state, inputs)
+        there = self._adopted(state, inputs)
         for name, (tensor, chain) in self._edges.heads.items():
-            if not chain and self._stays_there(state, name, inputs[name]):
+            if not chain and (name in there or self._copied(state, name, inputs[name])):
                 continue
             array = np.asarray(inputs[name])
             if self._kept_on_host(name):
@@ -113,29 +114,30 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             if value is not None and value.storage.first is not None:
                 self._upload(state, value, array)
 
-    def _adopt(self, state: OpenCLState, inputs: Mapping[str, Any]) -> None:
-        """Have caches that were written in place, by another job it may be, for this job's own."""
-        transfer = self._engine.transfer
+    def _adopted(self, state: OpenCLState, inputs: Mapping[str, Any]) -> set[str]:
+        """Caches that need not be written: they were written in place, by this job or by another
+        one, and are this job's own from now on; or nothing was written to them, which nobody reads.
+        """
+        there: set[str] = set()
         held: dict[Storage | None, cl.Buffer] = {}
-        replaced = set(self._placer.in_place.values())
-        for name, given in inputs.items():
-            if not isinstance(given, HeldTensor) or name not in replaced:
-                continue
-            value = self._value(name)
-            assert value is not None
-            own = state.buffer(value.storage) is given.buffer
-            if not own and given.fits(transfer, value):
-                held[value.storage] = given.buffer
+        for name in self._placer.in_place.values():
+            given, value = inputs.get(name), self._value(name)
+            if isinstance(given, Zeros):
+                there.add(name)
+            elif isinstance(given, HeldTensor) and value is not None:
+                own = state.buffer(value.storage) is given.buffer
+                if not own and given.fits(self._engine.transfer, value):
+                    held[value.storage] = given.buffer
+                    own = True
+                if own:
+                    there.add(name)
         if held:
             state.adopt(held)
+        return there
 
-    def _stays_there(self, state: OpenCLState, name: str, given: Any) -> bool:
+    def _copied(self, state: OpenCLState, name: str, given: Any) -> bool:
         """Whether an input was on the device already, and has been copied there."""
         value = self._value(name)
-        if isinstance(given, Zeros) and name in self._placer.in_place.values():
-            return True  # nobody reads of a cache what was not written to it
-        if isinstance(given, HeldTensor) and value is not None:
-            return state.buffer(value.storage) is given.buffer
         if not isinstance(given, KeptTensor) or value is None or value.storage.first is None:
             return False
         with explaining(f"writing the state of {self.graph.name}"):
@@ -149,8 +151,12 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         for name in names:
             value = self._value(name)
             if name in self._placer.in_place and value is not None:
-                tensor, there = self.graph.tensors[name], state.buffer(value.storage)
-                found[name] = HeldTensor(self._engine.transfer, tensor, value, there)
+                there, known = state.buffer(value.storage), state.held.get(name)
+                if known is None or known.buffer is not there:
+                    tensor = self.graph.tensors[name]
+                    known = HeldTensor(self._engine.transfer, tensor, value, there)
+                    state.held[name] = known
+                found[name] = known
             elif name in self._placer.left and name not in state.host and value and is_dense(value):
                 tensor, there = self.graph.tensors[name], state.buffer(value.storage)
                 with explaining(f"keeping {name} of {self.graph.name}"):
@@ -162,7 +168,9 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         return name in self._placer.host and (read or self._value(name) is None)
 
     def _value(self, name: str) -> Stored | None:
-        return next(iter(self._placer.forms(name)), None)
+        if name not in self._values:
+            self._values[name] = next(iter(self._placer.forms(name)), None)
+        return self._values[name]
 
     def _upload(self, state: OpenCLState, value: Stored, array: np.ndarray) -> None:
         with explaining(f"writing inputs of {self.graph.name}"):

@@ -13,6 +13,7 @@ import pyopencl as cl
 from heimdall.engine.network import State
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.device import explaining, finish
+from heimdall.engine.opencl.kept import HeldTensor
 from heimdall.engine.opencl.launched import Launched
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage
@@ -38,6 +39,7 @@ class OpenCLState(State):
         self.in_flight = False  # True while work may run that was not waited for
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
+        self.held: dict[str, HeldTensor] = {}  # its caches, as they were handed out last
         allocate = engine.transfer.allocate
         with explaining(f"allocating a job of {compiled.graph.name}"):
             self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}

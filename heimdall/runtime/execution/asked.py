@@ -20,6 +20,7 @@ class Asked(Frames, Generic[S]):
     """Subjects one after the other. What comes with a result is the picture that was the newest
     when its job began."""
 
+    quick = False  # whether to prepare a subject takes no time, as for some numbers
     missing = ""  # what an app is told that asks where there is no subject; {name}: of the DNN
 
     def __init__(self, *arguments: Any, ask: Callable[[], None], **more: Any) -> None:
@@ -58,7 +59,7 @@ class AskedRun(FrameRun, Generic[S]):
         self, client: Asked[S], registered: RegisteredDnn, requested_ns: int, subject: S | None
     ) -> None:
         super().__init__(client, registered, requested_ns, subject)
-        self.subject, self._asked = subject, client
+        self.subject, self._asked, self.quick = subject, client, client.quick
 
     def prepare(self, stage: int) -> tuple[int, float]:
         if self.subject is None:

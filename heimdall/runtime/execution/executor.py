@@ -263,10 +263,16 @@ class Executor(Ledger):
             self._end(action.job)  # where it begins anew: what it had is not read any more
             registered = self.registered[action.dnn]
             self.runs[action.job] = registered.client.begin(action, registered, self.clock())
-        if self.runs[action.job].prepared:
+        run = self.runs[action.job]
+        if run.prepared:
             self.inbox.put(InputReady(action.job))
+        elif run.quick:
+            try:
+                self._prepare(action, run)
+            except Exception as error:
+                self._step_failed("preprocess", action, run, error)
         else:
-            self._in_pool("preprocess", self._prepare, action, self.runs[action.job])
+            self._in_pool("preprocess", self._prepare, action, run)
 
     def _in_pool(
         self, step: str, call: Callable[..., None], action: Prepare | Finish, run: RunningJob

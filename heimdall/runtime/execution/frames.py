@@ -90,7 +90,7 @@ class FrameRun(RunningJob):
         else:
             self.read_last()
             self._decode()
-        if self._memory is not None and stage == 0:
+        if self._memory is not None and stage == 0 and not self.quick:
             self.before.wait(_PATIENCE_S)  # the last job leaves there what this one begins with
         if self._memory is not None and self.registered.processor != GPU:
             self._memory.bring()
@@ -98,7 +98,7 @@ class FrameRun(RunningJob):
         self._check(stage, tasks)
         self.kept = self._memory.outputs if self._memory is not None and stage == 0 else ()
         self.inputs, self.outputs = [task.inputs for task in tasks], {}
-        if tasks:
+        if tasks and not self.quick:  # it may have to wait for what the GPU does
             self._write_first(stage)
         return len(tasks), difference
 

@@ -96,6 +96,7 @@ class RunningJob(ABC):
     """
 
     prepared = False  # whether it comes with its inputs, or they have to be made
+    quick = False  # whether that takes no time to speak of, and no other thread is worth waking
     patient = False  # whether it is tried again where a processor fails, and waits for another one
     frame: Frame | None = None
     abandoned = False

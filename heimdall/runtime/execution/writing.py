@@ -11,8 +11,9 @@ from heimdall.vocabulary.events import Drop
 
 
 class Writing(Asked[Step]):
-    """The steps of one kind."""
+    """The steps of one kind. A step is asked for when the last one's memory is there."""
 
+    quick = True
     missing = "{name} is asked by its feed: self.{name}.ask(...)"
 
     def start(self) -> None:
