@@ -4,7 +4,8 @@
 Each scenario at each load under each system, alone and beside a renderer, in turns. Alone every
 system has all cores: a software GPU has them, too, as onnxruntime's threads do. Beside a renderer
 the GPU has its usual share. What was measured is kept in benchmarks/xrbench-live.json point by
-point, so an interrupted run goes on, and ``--again`` measures the systems anew that are named.
+point, with the machine, so an interrupted run goes on; ``--again`` measures the systems anew that
+are named.
 ``--dry`` tells how long it takes.
 """
 
@@ -98,8 +99,7 @@ def tables() -> str:
     if not KEPT.is_file():
         return "Not measured yet: `python -m benchmarks.xrbench_live`."
     kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    about = kept["machine"]
-    parts = [f"{about['processor']}, {about['cores']} cores."]
+    parts: list[str] = []
     for draws, what in ((False, "Alone"), (True, "Beside a renderer")):
         loads = sorted({float(key.split()[1]) for key in kept["points"]})
         for load in loads:
@@ -109,7 +109,8 @@ def tables() -> str:
                 if (found := kept["points"].get(_key(name, load, draws)))
             }
             if by_scenario:
-                parts += [f"{what}, at a load of {load:g}:", _table(by_scenario, draws)]
+                where = kept["machines"][_key(next(iter(by_scenario)), load, draws)]
+                parts += [f"{what}, at a load of {load:g} ({where}):", _table(by_scenario, draws)]
     return "\n\n".join(parts)
 
 
@@ -144,7 +145,9 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure these systems anew")
     parser.add_argument("--dry", action="store_true", help="tell how long it takes")
     arguments = parser.parse_args()
-    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {"points": {}}
+    kept: dict[str, Any] = {"points": {}, "machines": {}}
+    if KEPT.is_file():
+        kept = json.loads(KEPT.read_text(encoding="utf-8"))
     left = [
         each for each in points(arguments) if arguments.again or _key(*each) not in kept["points"]
     ]
@@ -152,12 +155,15 @@ def main() -> None:
     whole_s = sum(runs * (arguments.seconds + AROUND_S[draws]) for _, _, draws in left)
     print(f"{len(left)} points of {runs} runs: about {whole_s / 60:.0f} minutes", flush=True)
     for scenario, load, draws in () if arguments.dry else left:
-        print(_key(scenario, load, draws), flush=True)
+        key, here = _key(scenario, load, draws), machine()
+        print(key, flush=True)
         found = measured(
             scenario, load, draws, arguments.systems, arguments.runs, arguments.seconds
         )
-        kept["machine"] = machine()
-        kept["points"].setdefault(_key(scenario, load, draws), {}).update(found)
+        where = f"{here['processor']}, {here['cores']} cores"
+        if kept["machines"].get(key) != where:  # what another machine did stands beside nothing
+            kept["points"][key], kept["machines"][key] = {}, where
+        kept["points"][key].update(found)
         paths.replace_file(KEPT, (json.dumps(kept, indent=0) + "\n").encode())
 
 

@@ -30,7 +30,7 @@ from heimdall.graph import decoder_names as known
 from heimdall.graph import decoder_trial, inference
 from heimdall.graph.decoder_attention import join_attention
 from heimdall.graph.sessions import first_line
-from heimdall.graph.values import attributes_of, opset_of
+from heimdall.graph.values import attributes_of, keep_named, opset_of
 
 CONTEXT = "context"  # a number among shapes: how many tokens the cache holds
 
@@ -110,12 +110,12 @@ def _heads(past: onnx.ValueInfoProto) -> tuple[int, int]:
 def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with a cache of fixed length; its inputs have the shapes of ``input_shapes``.
     Raises ModelError, naming the layer, where its attention is not understood, and for one that
-    would then compute something else."""
-    file = decoder_trial.free_lengths(model)
-    trial = decoder_trial.Trial(path, file, _rows(model))
+    would then compute something else. The one given is not to be used any more."""
+    trial = decoder_trial.Trial(path, model, _rows(model))
     if not any(node.op_type == known.ATTENTION for node in model.graph.node):
-        model = inference.infer(path, model)
+        file, model = model, inference.infer(path, model)
         join_attention(path, model, file)
+        file.Clear()  # its weights, before those of the new one are copied
     for name in (known.SEEN, known.TOTAL):
         model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.INT32, [1]))
     for node in model.graph.node:
@@ -154,9 +154,7 @@ def _drop_dead(model: onnx.ModelProto) -> None:
     del model.graph.node[:]
     model.graph.node.extend(reversed(kept))
     for listed in (model.graph.input, model.graph.initializer):
-        used = [each for each in listed if each.name in needed]
-        del listed[:]
-        listed.extend(used)
+        keep_named(listed, needed)
 
 
 def _drop_queries(model: onnx.ModelProto) -> None:
@@ -206,17 +204,16 @@ def _float_positions(model: onnx.ModelProto) -> None:
 # --- onnxruntime-genai's form ---------------------------------------------------------------------
 
 
-def without_norms(model: onnx.ModelProto) -> onnx.ModelProto:
-    """onnxruntime's own normalisations by length, as operators that every engine knows."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    del made.graph.node[:]
-    for node in model.graph.node:
+def without_norms(model: onnx.ModelProto) -> None:
+    """Make onnxruntime's own normalisations by length operators that every engine knows."""
+    graph, nodes = model.graph, list[onnx.NodeProto]()
+    for node in graph.node:
         if node.op_type in ("SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"):
-            made.graph.node.extend(_norm(node, made.graph, opset_of(model)))
+            nodes += _norm(node, graph, opset_of(model))
         else:
-            made.graph.node.append(node)
-    return made
+            nodes.append(node)
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _norm(node: onnx.NodeProto, graph: onnx.GraphProto, opset: int) -> Iterator[onnx.NodeProto]:

@@ -24,8 +24,7 @@ _BETWEEN = frozenset({"Add", "Softmax", "IsNaN", "Where", "Identity", "Cast"})
 def join_attention(path: Path, model: onnx.ModelProto, file: onnx.ModelProto) -> None:
     """Put GroupQueryAttention in the place of what each layer does, in a model of known shapes; its
     mask is left out, as are scalings and the turns by positions, which the node does itself.
-    ``file``: the same for any number of tokens. Raises ModelError, naming the layer, for what is
-    not understood."""
+    ``file``: as it was before. Raises ModelError, naming the layer, for what is not understood."""
     _Graph(path, model, file).join()
 
 
@@ -217,7 +216,8 @@ class _Graph:
     def _tabled(self, named: tuple[str, str]) -> list[str]:
         """By the file as it is: here the tokens before are always as many."""
         context = next(self._shape(each.name)[2] for each in self._inputs_past())
-        session, given = decoder_trial.part(self._file, named)
+        with decoder_trial.any_lengths(self._file):
+            session, given = decoder_trial.part(self._file, named)
 
         def turns(before: int, rows: int) -> list[np.ndarray]:
             tokens = np.zeros(rows, np.int64)

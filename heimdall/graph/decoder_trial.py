@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,15 +42,20 @@ def part(
     return open_session(whole), given
 
 
-def free_lengths(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same nodes for any number of tokens, and of those before."""
-    free = onnx.ModelProto()
-    free.CopyFrom(model)
-    for value in free.graph.input:
-        lengths = (2,) if known.PAST.fullmatch(value.name) else (1,)
-        for axis in lengths:
-            value.type.tensor_type.shape.dim[axis].dim_param = f"{value.name} {axis}"
-    return free
+@contextlib.contextmanager
+def any_lengths(model: onnx.ModelProto) -> Iterator[None]:
+    """While the model takes any number of tokens, and of those before. (A copy that does would have
+    all weights once more.)"""
+    inputs = model.graph.input
+    fixed = [onnx.ValueInfoProto.FromString(each.SerializeToString()) for each in inputs]
+    for value in inputs:
+        axis = 2 if known.PAST.fullmatch(value.name) else 1
+        value.type.tensor_type.shape.dim[axis].dim_param = f"{value.name} {axis}"
+    try:
+        yield
+    finally:
+        del inputs[:]
+        inputs.extend(fixed)
 
 
 def feeds(
@@ -81,7 +87,8 @@ class Trial:
         self._tokens = np.random.default_rng(0).integers(0, _TOKENS, 2 * rows)
         names = [each.name for each in model.graph.output]
         try:
-            made = open_session(model).run(names, feeds(model.graph.input, self._tokens, 0))
+            with any_lengths(model):
+                made = open_session(model).run(names, feeds(model.graph.input, self._tokens, 0))
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(
                 f"onnxruntime cannot run language model {path}: {first_line(error)}"

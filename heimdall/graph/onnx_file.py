@@ -39,7 +39,7 @@ def read_model(
     model = _parse(path, raw)
     generates = isinstance(shapes, Mapping) and decoder.CONTEXT in shapes
     if generates:
-        model = decoder.without_norms(model)
+        decoder.without_norms(model)
     opset = _checked_opset(path, model)
     _refuse_unsupported(path, model, opset)
     model = _read_payload(path, model)

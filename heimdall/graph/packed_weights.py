@@ -19,7 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.errors import ModelError
 from heimdall.graph.sessions import first_line
-from heimdall.graph.values import attributes_of, constant_of, node_name
+from heimdall.graph.values import attributes_of, constant_of, keep_named, node_name
 
 _BYTES = TensorProto.UINT8
 
@@ -44,10 +44,7 @@ def unpack(path: Path, model: onnx.ModelProto) -> None:
             ) from error
     del graph.node[:]
     graph.node.extend(nodes)
-    read = {name for node in nodes for name in node.input}
-    kept = [item for item in graph.initializer if item.name in read]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
+    keep_named(graph.initializer, {name for node in nodes for name in node.input})
 
 
 def _stored(graph: onnx.GraphProto) -> dict[str, TensorProto]:

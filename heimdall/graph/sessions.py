@@ -25,6 +25,7 @@ def open_session(model: onnx.ModelProto, simplified: Path | None = None) -> ort.
     if simplified:
         options.optimized_model_filepath = str(simplified)
     options.intra_op_num_threads = 1
+    options.add_session_config_entry("session.disable_prepacking", "1")  # for few runs, no copies
     options.log_severity_level = 4
     return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,14 @@ def opset_of(model: onnx.ModelProto) -> int:
 def node_name(index: int, node: onnx.NodeProto) -> str:
     """Its name in the file, or one that its place gives."""
     return node.name or f"{node.op_type}_{index}"
+
+
+def keep_named(listed: Any, names: Collection[str]) -> None:
+    """Delete the others of a repeated field in place: to write the rest anew would copy all
+    weights, and the memory of the old ones is not free before the model is gone."""
+    for index in reversed(range(len(listed))):
+        if listed[index].name not in names:
+            del listed[index]
 
 
 def check_stored(what: str, tensor: TensorProto) -> None:
