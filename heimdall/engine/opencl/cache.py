@@ -15,7 +15,7 @@ import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp, Input, operands
 from heimdall.engine.opencl.conv_build import local_size
-from heimdall.engine.opencl.grid import ints, line_launch, source
+from heimdall.engine.opencl.grid import ints, line_launch, most, source
 from heimdall.engine.opencl.kernel_op import Shapes
 from heimdall.engine.opencl.launch import Arg, Kernel, Launch, Place, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided
@@ -103,8 +103,8 @@ class AttendCached(ArrayOp):
         args = [*last, *scores, *ints(rows, context, room, rows * heads)]
         launches.append(line_launch(second, rows * heads, args, traits))
 
-        wide = _most(size // block, 4 if traits.kind == "cpu" else 1)
-        taken = _most(rows, max(1, _ACCUMULATORS // (wide * group)))
+        wide = most(size // block, 4 if traits.kind == "cpu" else 1)
+        taken = most(rows, max(1, _ACCUMULATORS // (wide * group)))
         third = source("cached_values", traits, block, wide=wide, taken=taken, **shared)
         tiles = (size // (block * wide), kv_heads, rows // taken)
         args = [*values, *last, *scores, Ref("y"), *ints(y.offset), *shape]
@@ -133,11 +133,6 @@ def _check_exact(count: int, what: str, traits: Traits) -> None:
 def _block(size: int, traits: Traits) -> int:
     """Lanes that divide the size of a head."""
     return next(lanes for lanes in (16, 8, 4, 2, 1) if lanes <= traits.block and size % lanes == 0)
-
-
-def _most(count: int, limit: int) -> int:
-    """The largest divisor of ``count`` up to ``limit``."""
-    return next(each for each in range(min(count, limit), 0, -1) if count % each == 0)
 
 
 def _grid(kernel: Kernel, tiles: tuple[int, int, int], args: list[Arg], traits: Traits) -> Launch:

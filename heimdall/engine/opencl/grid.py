@@ -71,6 +71,11 @@ class Grid:
         return Launch(kernel, size, self.local, tuple(args))
 
 
+def most(count: int, limit: int) -> int:
+    """The largest divisor of ``count`` up to ``limit``."""
+    return next(each for each in range(min(count, limit), 0, -1) if count % each == 0)
+
+
 def line_launch(kernel: Kernel, items: int, args: list[Arg], traits: Traits) -> Launch:
     """A one-dimensional launch; the kernel tests its bound."""
     local = 1 if traits.kind == "cpu" else 64

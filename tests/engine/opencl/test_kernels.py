@@ -27,7 +27,7 @@ def entries(file):
 
 # These need a cache, or computed indices: test_cached_attention.py runs them.
 CACHED = {"append", "turn", "cached_scores", "cached_softmax", "cached_values", "lookup"}
-PACKED = {"packed_product"}  # packed weights: test_packed_product.py
+PACKED = {"packed_product", "packed_rows"}  # packed weights: test_packed_product.py
 FILES = {
     file.stem: entries(file)
     for file in sorted(KERNELS.glob("*.cl"))

@@ -11,11 +11,12 @@ import numpy as np
 from heimdall.engine.opencl.array_op import ArrayOp, Input
 from heimdall.engine.opencl.conv_product import Matrices, Products, batched, readable
 from heimdall.engine.opencl.conv_spec import ConvSpec
+from heimdall.engine.opencl.grid import most
 from heimdall.engine.opencl.launch import Plan, Traits
 from heimdall.engine.opencl.lowered import Conv, Lowered, Reshape
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
-from heimdall.engine.opencl.packed_product import PackedProduct
+from heimdall.engine.opencl.packed_product import ROWS, PackedProduct
 from heimdall.engine.opencl.strided import Strided
 from heimdall.graph.packed_weights import Blocks
 
@@ -77,15 +78,18 @@ def _matmul(context: Context) -> list[Lowered]:
 
 @register("com.microsoft:MatMulNBits", any_type=True)
 def _matmul_n_bits(context: Context) -> list[Lowered] | None:
-    """A row reads the packed weights; for several rows they become floats, once."""
+    """The weights stay packed."""
     data, scales = context.constant(1), context.constant(2)
     middles = context.constant(3)
     if data is None or scales is None or (context.has(3) and middles is None):
         return None
     blocks = Blocks.of(context.node.attributes, data, scales, middles)
-    if math.prod(context.x[:-1]) > 1:
-        return _dense(context, blocks.floats(context.x[-1]), None)
-    return [context.op(PackedProduct(blocks), context.node.inputs[0])]
+    chain, rows, depth = Chain(context), math.prod(context.x[:-1]), context.x[-1]
+    taken = most(rows, ROWS)
+    x = chain.reshape(context.node.inputs[0], (rows // taken, taken, depth))
+    x = chain.transpose(x, (0, 2, 1)) if taken > 1 else chain.reshape(x, (rows, depth, 1))
+    y = chain.add(PackedProduct(blocks), (rows, blocks.shape[0]), x)
+    return chain.end(chain.reshape(y, context.y))
 
 
 def product(chain: Chain, a: str, b: str) -> str:
