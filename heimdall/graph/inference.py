@@ -62,6 +62,9 @@ class _Walk:
         self._kept: list[onnx.NodeProto] = []
         self._read = {name for _, node in control_flow.nodes_of(model.graph) for name in node.input}
         self._read |= {value.name for value in model.graph.output}
+        self._whole_reads = {  # by whoever cannot leave out what is empty
+            name for node in model.graph.node if node.op_type != "Concat" for name in node.input
+        } | {value.name for value in model.graph.output}
         for value in model.graph.input:
             self._check_size(f"input {value.name!r} of {path}", value.type, full=True)
 
@@ -92,8 +95,11 @@ class _Walk:
             self._kept.append(node)
 
     def _is_empty(self, node: onnx.NodeProto) -> bool:
-        """Is it a part of something that has no elements?"""
-        return node.op_type == "Slice" and 0 in (fixed_shape(self._types[node.output[0]]) or ())
+        """Is it a part of something that has no elements, and is only joined to others?"""
+        return self._may_be_empty(node) and 0 in (fixed_shape(self._types[node.output[0]]) or ())
+
+    def _may_be_empty(self, node: onnx.NodeProto) -> bool:
+        return node.op_type == "Slice" and self._whole_reads.isdisjoint(node.output)
 
     def _drop_empty(self, node: onnx.NodeProto) -> None:
         """Such parts, where they are joined to others."""
@@ -165,7 +171,7 @@ class _Walk:
             if bounded and fixed_shape(kind_of) is None:
                 types[name] = self._counted(node, name, kind_of)
                 continue
-            full = not folds and node.op_type != "Slice"
+            full = not folds and not self._may_be_empty(node)
             self._check_size(f"{where}: its output {name!r}", kind_of, full=full)
         return types
 

@@ -149,8 +149,8 @@ def _product(
     if packed.names[4] or not packed.known(1, 2, 3):  # groups in an order of their own
         raise ValueError("they are computed, or have an order of their own (g_idx)")
     data, scales, middles = map(packed.array, (1, 2, 3))
-    assert data is not None
-    assert scales is not None
+    if data is None or scales is None:
+        raise ValueError("they are missing")
     blocks, rows = Blocks.of(packed.attributes, data, scales, middles), packed.attributes["K"]
     x, bias = packed.names[0], packed.names[5]
     made = f"{node.output[0]}/product" if bias else node.output[0]

@@ -56,8 +56,8 @@ def test_the_page_has_what_was_measured_live(tmp_path, monkeypatch):
     path = tmp_path / "live.json"
     monkeypatch.setattr(xrbench_live, "KEPT", path)
     assert "Not measured yet" in xrbench_live.tables()
-    about = {"processor": "a CPU", "cores": 2}
-    path.write_text(json.dumps({"machine": about, "points": points}))
+    machines = dict.fromkeys(points, "a CPU, 2 cores")
+    path.write_text(json.dumps({"machines": machines, "points": points}))
     page = xrbench_live.tables()
     assert "| `max-total` | 91.0 ± 12.7 |" in page
     assert "29.5" in page

@@ -160,3 +160,11 @@ def test_weights_of_other_sizes_are_refused(tmp_path, attribute, value):
     onnx.save(net, path)
     with pytest.raises(ModelError, match=r"'pack' .* do not fit"):
         load_graph(path)
+
+
+def test_a_product_without_weights_is_refused(tmp_path):
+    node = helper.make_node("MatMulNBits", ["x"], ["y"], "bare", domain="com.microsoft", K=4, N=4)
+    path = tmp_path / "bare.onnx"
+    onnx.save(model([node], {"x": [3, 4]}, ["y"]), path)
+    with pytest.raises(ModelError, match=r"'bare' \(MatMulNBits\) .* do not fit: they are missing"):
+        load_graph(path)

@@ -281,7 +281,7 @@ def test_halves_are_rounded_to_even_and_ends_are_clipped():
 @pytest.mark.parametrize(
     "odd",
     [
-        node("MatMulNBits", ["x", "sx"], ["y"], "odd", domain="com.microsoft", K=4, N=4, bits=4),
+        node("MatMulBnb4", ["x", "sx"], ["y"], "odd", domain="com.microsoft", K=4, N=4),
         node("QAttention", ["x", "sx", "sx", "sx"], ["y"], "odd", domain="com.microsoft"),
         node("QLinearWhere", ["x"] * 9, ["y"], "odd", domain="com.microsoft"),
     ],
