@@ -59,6 +59,7 @@ class Pipeline(ABC, Generic[ResultT_co]):
     networks: tuple[Network, ...]  # one a stage
     # Sides of an input, which the option ``size`` = (height, width) chooses, are multiples of this.
     size_step: int | None = None  # None: there is no choice
+    makes = "results"  # what the overlay calls them
     stays = False  # on the GPU whatever its load: what it keeps there is too large to move
     hears: Hearing | None = None  # windows of sound, a Sound instead of each picture
 

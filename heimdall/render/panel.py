@@ -39,6 +39,7 @@ class DnnStatus:
     misses: int
     active: bool  # has the processor now
     exit: str = ""  # the early exit that made the result, of a network that has some
+    makes: str = "results"  # what these are
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _results(dnn: DnnStatus) -> str:
     if dnn.age_ms is None:
         return ", no new result"
     made = f" by {dnn.exit}" if dnn.exit else ""
-    return f", {dnn.rate_hz:.1f} results/s, {_age(dnn.age_ms)} old{made}"
+    return f", {dnn.rate_hz:.1f} {dnn.makes}/s, {_age(dnn.age_ms)} old{made}"
 
 
 def _age(age_ms: float) -> str:

@@ -66,6 +66,7 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
 
     def __init__(self, decoder: Decoder, kind: Kind) -> None:
         self.decoder, self.kind = decoder, kind
+        self.makes = "tokens" if kind is Kind.STEP else "pieces"
         self._rows = decoder.writer.rows if kind is Kind.PROMPT else 1
         shapes: Inputs = {TOKENS: (1, self._rows), CONTEXT: decoder.writer.context}
         self.networks = (Network(str(decoder.path), shapes),)

@@ -32,7 +32,7 @@ class Reporter:
         self._figures = figures
         self._names = names
         self._before = shared_gpu.coordinator.snapshot(0)
-        self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=256) for name in figures.dnns}
+        self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=1024) for name in figures.dnns}
 
     def result(self, dnn: str, now_ns: int) -> None:
         """A result of ``dnn`` has reached the app."""
@@ -87,6 +87,7 @@ class Reporter:
             misses=item.misses,
             active=item.state == State.RUNNING,
             exit=self._figures.dnns[name].exit,
+            makes=self._setup.deployments[name].pipeline.makes,
         )
 
     def summary(self, now_ns: int, startup_s: float, ready_s: float) -> dict[str, Any]:

@@ -40,6 +40,7 @@ def watched() -> Any:
         canvas=SimpleNamespace(surface=SimpleNamespace(size=(320, 180))),
         describe_devices=lambda: {"gpu": "a GPU"},
         lone_render_ns=5 * MS,
+        deployments={"eye": SimpleNamespace(pipeline=SimpleNamespace(makes="results"))},
     )
     app = Watched()
     shared_gpu: Any = SimpleNamespace(

@@ -46,6 +46,14 @@ def test_results_have_an_age_and_a_rate_over_the_last_seconds(watched):
     assert (eye.rate_hz, eye.age_ms) == (0.0, None)
 
 
+def test_what_a_language_model_makes_are_tokens(watched):
+    watched.setup.deployments["eye"].pipeline.makes = "tokens"
+    for tenth in range(10):
+        watched.reporter.result("eye", tenth * S // 10)
+    (eye,) = watched.reporter.status(1 * S, "", "").dnns
+    assert (eye.makes, eye.rate_hz) == ("tokens", pytest.approx(10 / 3))
+
+
 def test_the_newest_message_is_the_runs_else_the_sources(watched):
     assert watched.reporter.status(0, "why", "").message == ""
     watched.setup.source.error = "camera 0: no picture"
