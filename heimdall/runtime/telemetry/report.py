@@ -18,6 +18,7 @@ from heimdall.runtime.telemetry.figures import SCHEMA, Figures
 from heimdall.runtime.telemetry.spreads import percentiles
 
 RATE_WINDOW_NS = 3_000_000_000
+_MOST_RESULTS = 1024  # of one DNN in that time
 
 
 class Reporter:
@@ -32,7 +33,9 @@ class Reporter:
         self._figures = figures
         self._names = names
         self._before = shared_gpu.coordinator.snapshot(0)
-        self._results_ns: dict[str, deque[int]] = {name: deque(maxlen=1024) for name in figures.dnns}
+        self._results_ns: dict[str, deque[int]] = {
+            name: deque(maxlen=_MOST_RESULTS) for name in figures.dnns
+        }
 
     def result(self, dnn: str, now_ns: int) -> None:
         """A result of ``dnn`` has reached the app."""
