@@ -6,13 +6,14 @@ tensors that grow, copied at each step. Here past and present are of one size, `
 onnxruntime's operator GroupQueryAttention writes the new rows in their places. Inputs are then:
 
 - ``input_ids``: int64 (1, rows);
-- ``position_ids``, where the file has it: float32 (1, rows);
+- ``position_ids``, where the file has it: (1, rows), float32 if they are only turned into angles,
+  else int64;
 - ``seqlens_k``: int32 (1,), the tokens behind the last row, less one;
 - ``total_sequence_length``: int32 (1,), all tokens;
 - the past, float32 (1, heads of keys, context, size of a head).
 
-Attention must be causal and nothing else: a file's own mask is left out. ``rows`` > 1 is a piece of
-a prompt, whose logits nobody needs: it makes the cache alone.
+Attention must be causal and nothing else, which is tried: a file's own mask is left out.
+``rows`` > 1 is a piece of a prompt, whose logits nobody needs: it makes the cache alone.
 """
 
 from __future__ import annotations

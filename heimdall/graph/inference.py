@@ -63,7 +63,10 @@ class _Walk:
         self._read = {name for _, node in control_flow.nodes_of(model.graph) for name in node.input}
         self._read |= {value.name for value in model.graph.output}
         self._whole_reads = {  # by whoever cannot leave out what is empty
-            name for node in model.graph.node if node.op_type != "Concat" for name in node.input
+            name
+            for _, node in control_flow.nodes_of(model.graph)
+            if node.op_type != "Concat"
+            for name in node.input
         } | {value.name for value in model.graph.output}
         for value in model.graph.input:
             self._check_size(f"input {value.name!r} of {path}", value.type, full=True)

@@ -129,16 +129,19 @@ class _Node:
         self.names = [*node.input, *[""] * (6 - len(node.input))]
         self._stored = stored
 
-    def known(self, *places: int) -> bool:
-        """Are these inputs constants, or not there?"""
-        return all(not self.names[each] or self.names[each] in self._stored for each in places)
-
     def kind(self, place: int) -> int:
         return self._stored[self.names[place]].data_type
 
-    def array(self, place: int) -> np.ndarray | None:
+    def array(self, place: int) -> np.ndarray:
+        """A constant input. Raises ValueError where it is none."""
         name = self.names[place]
-        return numpy_helper.to_array(self._stored[name]) if name else None
+        if name not in self._stored:
+            raise ValueError("they are computed" if name else "they are missing")
+        return numpy_helper.to_array(self._stored[name])
+
+    def optional(self, place: int) -> np.ndarray | None:
+        """One that may be left out."""
+        return self.array(place) if self.names[place] else None
 
 
 def _product(
@@ -146,12 +149,10 @@ def _product(
 ) -> list[onnx.NodeProto]:
     """MatMulNBits: engines know it, in whole blocks and as floats would compute it."""
     packed = _Node(stored, node)
-    if packed.names[4] or not packed.known(1, 2, 3):  # groups in an order of their own
-        raise ValueError("they are computed, or have an order of their own (g_idx)")
-    data, scales, middles = map(packed.array, (1, 2, 3))
-    if data is None or scales is None:
-        raise ValueError("they are missing")
-    blocks, rows = Blocks.of(packed.attributes, data, scales, middles), packed.attributes["K"]
+    if packed.names[4]:
+        raise ValueError("they have an order of their own (g_idx)")
+    stores = packed.array(1), packed.array(2), packed.optional(3)
+    blocks, rows = Blocks.of(packed.attributes, *stores), packed.attributes["K"]
     x, bias = packed.names[0], packed.names[5]
     made = f"{node.output[0]}/product" if bias else node.output[0]
     if rows % packed.attributes["block_size"]:
@@ -173,9 +174,7 @@ def _rows(
 ) -> list[onnx.NodeProto]:
     """GatherBlockQuantized: a table whose blocks run along one axis."""
     packed = _Node(stored, node)
-    data, scales, zeros = (packed.array(each) if packed.known(each) else None for each in (0, 2, 3))
-    if data is None or scales is None or (packed.names[3] and zeros is None):
-        raise ValueError("they are computed")
+    data, scales, zeros = packed.array(0), packed.array(2), packed.optional(3)
     get = packed.attributes.get
     bits, halves = get("bits", 4), packed.kind(0) == _BYTES
     values = _unpacked(data, bits) if halves else data

@@ -37,11 +37,14 @@ class PackedProduct(ArrayOp):
         constants["w"] = _tiled(self.weights.words, tile)
         constants["scales"] = _tiled(self.weights.scales, tile)
         constants["middles"] = _tiled(self.weights.middles, tile) if middle < 0 else np.zeros(1)
-        name = "packed_product" if groups * taken == 1 else "packed_rows"
         given = {"wide": wide, "bits": self.weights.bits, "size": size, "middle": middle}
-        kernel = source(name, traits, lanes, taken=taken, **given)
         args = [*x, Ref("w"), Ref("scales"), Ref("middles"), Ref("y")]
-        args += ints(y.offset, blocks, columns, tile, groups)
+        args += ints(y.offset, blocks, columns, tile)
+        if groups * taken == 1:
+            kernel = source("packed_product", traits, lanes, **given)
+        else:
+            kernel = source("packed_rows", traits, lanes, taken=taken, **given)
+            args += ints(groups)
         items = columns // (lanes * wide) * groups
         return Plan((line_launch(kernel, items, args, traits),), constants)
 

@@ -289,10 +289,10 @@ class Executor(Ledger):
     ) -> None:
         if run is not None:
             run.told.set()
-        if run is not None and run.abandoned:
-            return  # it has failed; it went on for a moment, without its tensors
-        if isinstance(error, OverdueError) and run is not None:
-            run.abandon()
+            if run.abandoned:
+                return  # it has failed; it went on for a moment, without its tensors
+            if isinstance(error, OverdueError):
+                run.abandon()
         self.failed(action.job, action.dnn, step, error)
 
     def _end(self, job: int) -> RunningJob | None:

@@ -90,10 +90,11 @@ class FrameRun(RunningJob):
         else:
             self.read_last()
             self._decode()
-        if self._memory is not None and stage == 0 and not self.quick:
-            self.before.wait(_PATIENCE_S)  # the last job leaves there what this one begins with
-        if self._memory is not None and self.registered.processor != GPU:
-            self._memory.bring()
+        if self._memory is not None:
+            if stage == 0 and not self.quick:
+                self.before.wait(_PATIENCE_S)  # the last job leaves what this one begins with
+            if self.registered.processor != GPU:
+                self._memory.bring()
         tasks = self._walk.prepare()
         self._check(stage, tasks)
         self.kept = self._memory.outputs if self._memory is not None and stage == 0 else ()

@@ -14,7 +14,7 @@
 __kernel void packed_product(
     __global const S *restrict x, int x_base, __global const int *restrict words,
     __global const float *restrict scales, __global const float *restrict middles,
-    __global S *restrict y, int y_base, int blocks, int columns, int tile, int groups) {
+    __global S *restrict y, int y_base, int blocks, int columns, int tile) {
     const int lane = (int)get_global_id(0) * {{ block * wide }};
     if (lane >= columns) return;
     const int first = lane / tile, inner = lane - first * tile;

@@ -1,7 +1,8 @@
 {# Rows times a matrix of whole numbers of a few bits, as packed_product.cl has it: here the numbers
     become floats once for some rows. A work-item does some neighbours of a tile for some rows;
-    those that share the neighbours come one after the other. x is (groups, depth, rows of a group). Variables: block (lanes), wide (vectors
-    of a work-item), taken (its rows), bits, size (of a block), middle (of all, or -1). #}
+    those that share the neighbours come one after the other. x is (groups, depth, rows of a group).
+    Variables: block (lanes), wide (vectors of a work-item), taken (its rows), bits, size (of a
+    block), middle (of all, or -1). #}
 {% import "common.cl" as common with context %}
 {{ common.vector() }}{{ common.unaligned() }}
 {% set lanes = block if block > 1 else "" %}
