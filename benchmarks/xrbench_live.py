@@ -3,10 +3,9 @@
 
 Each scenario at each load under each system, alone and beside a renderer, in turns. Alone every
 system has all cores: a software GPU has them, too, as onnxruntime's threads do. Beside a renderer
-the GPU has its usual share. What was measured is kept in benchmarks/xrbench-live.json point by
-point, with the machine, so an interrupted run goes on; ``--again`` measures the systems anew that
-are named.
-``--dry`` tells how long it takes.
+the GPU has its usual share. What was measured is kept in benchmarks/xrbench-live.json, machine by
+machine and point by point, so an interrupted run goes on; ``--again`` measures the systems anew
+that are named. ``--dry`` tells how long it takes.
 """
 
 from __future__ import annotations
@@ -95,23 +94,24 @@ def _figures(runs: Sequence[Mapping[str, Any]], draws: bool) -> Figures:
 
 
 def tables() -> str:
-    """What was measured, a table for each load, alone and beside a renderer."""
+    """What was measured, a table for each load and machine, alone and beside a renderer."""
+    kept, parts = _kept(), []
+    loads = sorted({float(key.split()[1]) for points in kept.values() for key in points})
+    asked = ((draws, load, where) for draws in (False, True) for load in loads for where in kept)
+    for draws, load, where in asked:
+        points = ((name, kept[where].get(_key(name, load, draws))) for name in SCENARIOS)
+        if by_scenario := {name: found for name, found in points if found}:
+            what = "Beside a renderer" if draws else "Alone"
+            parts += [f"{what}, at a load of {load:g} ({where}):", _table(by_scenario, draws)]
+    return "\n\n".join(parts) or "Not measured yet: `python -m benchmarks.xrbench_live`."
+
+
+def _kept() -> dict[str, dict[str, dict[str, Figures]]]:
+    """By machine, point and system."""
     if not KEPT.is_file():
-        return "Not measured yet: `python -m benchmarks.xrbench_live`."
-    kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    parts: list[str] = []
-    for draws, what in ((False, "Alone"), (True, "Beside a renderer")):
-        loads = sorted({float(key.split()[1]) for key in kept["points"]})
-        for load in loads:
-            by_scenario = {
-                name: found
-                for name in SCENARIOS
-                if (found := kept["points"].get(_key(name, load, draws)))
-            }
-            if by_scenario:
-                where = kept["machines"][_key(next(iter(by_scenario)), load, draws)]
-                parts += [f"{what}, at a load of {load:g} ({where}):", _table(by_scenario, draws)]
-    return "\n\n".join(parts)
+        return {}
+    kept: dict[str, dict[str, dict[str, Figures]]] = json.loads(KEPT.read_text(encoding="utf-8"))
+    return kept
 
 
 def _table(by_scenario: Mapping[str, Mapping[str, Figures]], draws: bool) -> str:
@@ -145,25 +145,19 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="measure these systems anew")
     parser.add_argument("--dry", action="store_true", help="tell how long it takes")
     arguments = parser.parse_args()
-    kept: dict[str, Any] = {"points": {}, "machines": {}}
-    if KEPT.is_file():
-        kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    left = [
-        each for each in points(arguments) if arguments.again or _key(*each) not in kept["points"]
-    ]
+    here, kept = machine(), _kept()
+    own = kept.setdefault(f"{here['processor']}, {here['cores']} cores", {})
+    left = [each for each in points(arguments) if arguments.again or _key(*each) not in own]
     runs = len(arguments.systems) * arguments.runs
     whole_s = sum(runs * (arguments.seconds + AROUND_S[draws]) for _, _, draws in left)
     print(f"{len(left)} points of {runs} runs: about {whole_s / 60:.0f} minutes", flush=True)
     for scenario, load, draws in () if arguments.dry else left:
-        key, here = _key(scenario, load, draws), machine()
+        key = _key(scenario, load, draws)
         print(key, flush=True)
         found = measured(
             scenario, load, draws, arguments.systems, arguments.runs, arguments.seconds
         )
-        where = f"{here['processor']}, {here['cores']} cores"
-        if kept["machines"].get(key) != where:  # what another machine did stands beside nothing
-            kept["points"][key], kept["machines"][key] = {}, where
-        kept["points"][key].update(found)
+        own.setdefault(key, {}).update(found)
         paths.replace_file(KEPT, (json.dumps(kept, indent=0) + "\n").encode())
 
 

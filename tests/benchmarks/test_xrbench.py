@@ -56,8 +56,10 @@ def test_the_page_has_what_was_measured_live(tmp_path, monkeypatch):
     path = tmp_path / "live.json"
     monkeypatch.setattr(xrbench_live, "KEPT", path)
     assert "Not measured yet" in xrbench_live.tables()
-    machines = dict.fromkeys(points, "a CPU, 2 cores")
-    path.write_text(json.dumps({"machines": machines, "points": points}))
+    other = {"xrbench-ar-gaming 0.5 drawn": {"lst": drawn}}
+    path.write_text(json.dumps({"a CPU, 2 cores": points, "another, 4 cores": other}))
     page = xrbench_live.tables()
+    assert page.count("Alone, at a load of 0.5 (a CPU, 2 cores):") == 1
+    assert page.count("Beside a renderer, at a load of 0.5 (another, 4 cores):") == 1
     assert "| `max-total` | 91.0 ± 12.7 |" in page
     assert "29.5" in page
