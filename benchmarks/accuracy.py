@@ -9,6 +9,7 @@ shown when it would have been ready there, as it came and carried along by ``hei
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import sys
 import time
@@ -27,6 +28,7 @@ from heimdall.lab.bench.systems import parse_system
 from heimdall.lab.simulator.simulate import open_machine, simulated_run
 from heimdall.models.catalog import open_pipeline
 from heimdall.system import paths
+from heimdall.system.cpu import cpu_name
 
 FPS = 30.0
 SYSTEMS = ("multithread", "fixed-5", "max-total")
@@ -143,7 +145,9 @@ def page(measured: dict[str, Any], systems: Sequence[str]) -> str:
             held, carried = _pair(each["results"][f"{ms:g} ms"])
             cells.append(f"{held['mean']:.3f} → {carried['mean']:.3f}")
         fixed.append("| " + " | ".join(cells) + " |")
-    return TEXT.format(phone="\n".join(phone), fixed="\n".join(fixed), **measured)
+    when = f"{datetime.date.today():%d %B %Y}, {cpu_name()}"
+    tables = {"phone": "\n".join(phone), "fixed": "\n".join(fixed)}
+    return TEXT.format(when=when, **tables, **measured)
 
 
 def _pair(result: dict[str, Any]) -> tuple[dict[str, float], dict[str, float]]:
@@ -159,7 +163,9 @@ TEXT = """# Accuracy of what is on screen
 For whoever asks how far what is on screen lags behind the picture, and what carrying results
 along gains.
 
-Written by `python benchmarks/accuracy.py --write`.
+Written by `python benchmarks/accuracy.py --write` ({when}), down to the networks' references.
+Latencies are simulated, and networks give the same everywhere but for rounding, so another machine
+gives nearly the same.
 
 A network's result is about a frame of the past. As in section 9.6 of the Heimdall paper, the
 network run on every frame is the truth, and the figure is the intersection over union (IoU) of
