@@ -19,9 +19,10 @@ from aiortc import (
     RTCPeerConnection,
     RTCSessionDescription,
 )
-from av import VideoFrame
+from av import AudioFrame, VideoFrame
 
 WAIT_S = 60.0
+VOICE_RATE, BLOCK = 48_000, 960  # samples a second, and of a block
 
 T = TypeVar("T")
 
@@ -45,6 +46,28 @@ class Lens(MediaStreamTrack):
         return frame
 
 
+class Voice(MediaStreamTrack):
+    """Hums at ``hertz`` and ``volume``, in blocks of 20 ms as a browser sends them."""
+
+    kind = "audio"
+
+    def __init__(self, hertz: float = 400.0, volume: float = 0.5) -> None:
+        super().__init__()
+        self._hertz, self._volume = hertz, volume
+        self._began_s, self._count = time.monotonic(), 0
+
+    async def recv(self) -> AudioFrame:
+        await asyncio.sleep(max(0.0, self._began_s + self._count * 0.02 - time.monotonic()))
+        times = (np.arange(BLOCK) + self._count * BLOCK) / VOICE_RATE
+        samples = self._volume * np.sin(2 * np.pi * self._hertz * times)
+        both = (32767 * samples.repeat(2)[None]).astype(np.int16)
+        frame = AudioFrame.from_ndarray(both, "s16", "stereo")
+        frame.sample_rate, frame.time_base = VOICE_RATE, Fraction(1, VOICE_RATE)
+        frame.pts = self._count * BLOCK
+        self._count += 1
+        return frame
+
+
 class Phone:
     """One page. ``frames`` are pictures that it was shown, RGB uint8."""
 
@@ -54,6 +77,7 @@ class Phone:
         self.frames: list[np.ndarray] = []
         self.closed: int | None = None
         self.lens = Lens()
+        self.voice: Voice | None = None  # None: its user refuses
         self.channel: RTCDataChannel | None = None
         self._connection: RTCPeerConnection | None = None
         self._tasks = [asyncio.ensure_future(self._listen())]
@@ -67,6 +91,8 @@ class Phone:
             connection.addTransceiver(self.lens, "sendrecv")
         else:
             connection.addTransceiver("video", "recvonly")
+        if self.voice is not None:
+            connection.addTransceiver(self.voice, "sendonly")
 
         def shown(track: MediaStreamTrack) -> None:
             self._tasks.append(asyncio.ensure_future(self._watch(track)))

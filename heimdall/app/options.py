@@ -63,7 +63,8 @@ class RunOptions:
     """
 
     source: str | int | Path | Source | None = None  # camera index, file, stream URL or image
-    sound: str | None = None  # for DNNs that hear: "microphone", "microphone:NAME", or a file
+    # For DNNs that hear: "microphone", "microphone:NAME", "phone" (that of ``phone``), or a file.
+    sound: str | None = None
     fps: float | None = None  # target frame rate
     size: tuple[int, int] | None = None  # width, height in pixels of the picture drawn
     scheduler: str | type[Scheduler] | Scheduler | None = None  # name, file.py[:Class], or one
@@ -114,6 +115,8 @@ class RunOptions:
             if getattr(self, name) is not None and not self.phone:
                 value = str(getattr(self, name)) if name == "certificate" else "..."
                 raise ArgumentError("goes with phone", argument=name, value=value)
+        if self.sound == PHONE and not self.phone:
+            raise ArgumentError("goes with phone", argument="sound", value=PHONE)
         for name in ("record", "screenshot", "trace", "capture", "certificate"):
             if isinstance(path := getattr(self, name), str):  # as people type them
                 object.__setattr__(self, name, Path(path))

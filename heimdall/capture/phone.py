@@ -1,17 +1,38 @@
-"""Pictures of a phone's camera, which come by network: from whoever receives them to the thread
-that captures."""
+"""Pictures of a phone's camera and the sound of its microphone, which come by network: from whoever
+receives them to the threads that capture."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from heimdall.capture.lens import Camera
+from heimdall.capture.sound import PushedReader
+from heimdall.errors import DeviceError
 
+OPUS_RATE = 48_000  # of the sound that browsers send (RFC 7587)
 NOBODY = "no phone is here: open the address that was printed, or scan its code"
+
+
+class PhoneSound(PushedReader):
+    """Sound of whichever phone drives. While none does nothing is missed: ``driven`` tells, and is
+    for any thread, as ``put`` is."""
+
+    def __init__(self) -> None:
+        super().__init__("the phone gives no sound: allow its page to use the microphone")
+        self.driven = False
+
+    def read(self) -> tuple[np.ndarray, int, int] | None:
+        try:
+            return super().read()
+        except DeviceError:
+            if self.driven:
+                raise
+            return np.zeros(0, np.float32), OPUS_RATE, time.perf_counter_ns()
 
 
 @dataclass(frozen=True, eq=False)

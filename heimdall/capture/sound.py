@@ -62,6 +62,21 @@ class SoundReader(ABC):
         """Give the device back."""
 
 
+class Mono:
+    """Decoded sound as mono float32. FFmpeg's own mix of two channels is 1.4 times as loud as
+    either."""
+
+    def __init__(self) -> None:
+        self._floats: av.AudioResampler | None = None
+
+    def __call__(self, frame: av.AudioFrame) -> np.ndarray:
+        """The samples of one frame more, at its own rate."""
+        self._floats = self._floats or av.AudioResampler(
+            format="fltp", layout=frame.layout, rate=frame.sample_rate
+        )
+        return _joined(each.to_ndarray().mean(0) for each in self._floats.resample(frame))
+
+
 class FileReader(SoundReader):
     """A file's first track of sound, at its own pace from the first ``read`` on."""
 
@@ -76,7 +91,7 @@ class FileReader(SoundReader):
             raise DeviceError(f"{path} has no sound")
         self._path = path
         self._frames = self._container.decode(audio=0)
-        self._floats: av.AudioResampler | None = None
+        self._mono = Mono()
         self._began_ns, self._done = 0, 0.0  # when it began, and the seconds that were read
 
     def read(self) -> tuple[np.ndarray, int, int] | None:
@@ -87,11 +102,7 @@ class FileReader(SoundReader):
         if frame is None:
             return None
         rate = frame.sample_rate
-        self._floats = self._floats or av.AudioResampler(
-            format="fltp", layout=frame.layout, rate=rate
-        )
-        # FFmpeg's own mix of two channels is 1.4 times as loud as either.
-        samples = _joined(each.to_ndarray().mean(0) for each in self._floats.resample(frame))
+        samples = self._mono(frame)
         self._began_ns = self._began_ns or time.perf_counter_ns()
         self._done += len(samples) / rate
         due_ns = self._began_ns + round(1e9 * self._done)
@@ -102,40 +113,51 @@ class FileReader(SoundReader):
         self._container.close()
 
 
-class MicrophoneReader(SoundReader):
+class PushedReader(SoundReader):
+    """Blocks that another thread ``put``s as they come; ``gone``: what is wrong where none do."""
+
+    def __init__(self, gone: str) -> None:
+        self._gone = gone
+        self._blocks: queue.SimpleQueue[tuple[np.ndarray, int, int]] = queue.SimpleQueue()
+
+    def put(self, samples: np.ndarray, rate: int, ended_ns: int) -> None:
+        """A block, as ``read`` gives it."""
+        self._blocks.put((samples, rate, ended_ns))
+
+    def read(self) -> tuple[np.ndarray, int, int] | None:
+        try:
+            return self._blocks.get(timeout=SILENCE_S)
+        except queue.Empty:
+            raise DeviceError(self._gone) from None
+
+
+class MicrophoneReader(PushedReader):
     """A microphone by number or part of its name; None: the system's own."""
 
     def __init__(self, device: int | str | None = None) -> None:
         """Raises ConfigError without sounddevice, DeviceError where there is no such device."""
+        super().__init__("the microphone gives nothing any more")
         need("sounddevice", "hear", "--sound microphone")
         try:
             import sounddevice
         except OSError as error:  # PortAudio itself is missing
             raise DeviceError(f"sound needs PortAudio: {error}") from error
-        self._blocks: queue.SimpleQueue[tuple[np.ndarray, int]] = queue.SimpleQueue()
         try:
             self._stream = sounddevice.InputStream(
                 device=device, channels=1, dtype="float32", callback=self._heard
             )
+            self._rate = round(self._stream.samplerate)
             self._stream.start()
         except (sounddevice.PortAudioError, ValueError) as error:
             raise DeviceError(f"no microphone {'' if device is None else device!r}: {error}") from (
                 error
             )
-        self._rate = round(self._stream.samplerate)
 
     def _heard(self, block: np.ndarray, frames: int, times: object, status: object) -> None:
         """On PortAudio's thread: must not wait."""
         late_s = getattr(times, "currentTime", 0.0) - getattr(times, "inputBufferAdcTime", 0.0)
         began_ns = time.perf_counter_ns() - round(1e9 * max(0.0, late_s))
-        self._blocks.put((block[:, 0].copy(), began_ns + round(1e9 * frames / self._rate)))
-
-    def read(self) -> tuple[np.ndarray, int, int] | None:
-        try:
-            samples, ended_ns = self._blocks.get(timeout=SILENCE_S)
-        except queue.Empty:
-            raise DeviceError("the microphone gives nothing any more") from None
-        return samples, self._rate, ended_ns
+        self.put(block[:, 0].copy(), self._rate, began_ns + round(1e9 * frames / self._rate))
 
     def close(self) -> None:
         with contextlib.suppress(Exception):  # PortAudio's, of a device that has gone

@@ -47,7 +47,7 @@ from heimdall.vocabulary.enums import (
     click.option(
         "--sound",
         metavar="SOUND",
-        help="For networks that hear: microphone, microphone:NAME, or a file.",
+        help="For networks that hear: microphone, microphone:NAME, phone, or a file.",
     ),
     click.option("--fps", type=float, help="Target frame rate."),
     click.option("--size", type=SIZE, help="Picture drawn, such as 1280x720."),

@@ -101,6 +101,27 @@ def hurry(receiver: RTCRtpReceiver, is_key: Callable[[bytes], bool]) -> Prompt:
     return prompt
 
 
+class _First(JitterBuffer):
+    """As aiortc has it for sound, and remembers the RTP time with which it began."""
+
+    def __init__(self) -> None:
+        super().__init__(capacity=16, prefetch=4)
+        self.first: int | None = None
+
+    def add(self, packet: RtpPacket) -> tuple[bool, JitterFrame | None]:
+        lost, frame = super().add(packet)
+        if frame is not None and self.first is None:
+            self.first = frame.timestamp
+        return lost, frame
+
+
+def remember_first(receiver: RTCRtpReceiver) -> Callable[[], int]:
+    """What gives the RTP time of the first sound of a receiver, from which aiortc counts."""
+    buffer = _First()
+    _replace(receiver, "_RTCRtpReceiver__jitter_buffer", buffer)
+    return lambda: buffer.first or 0
+
+
 def on_report(receiver: RTCRtpReceiver, hear: Callable[[float, int], object]) -> None:
     """``hear(seconds, rtp)`` whenever the sender says which time of its clock, in s since 1970, is
     which RTP time."""
@@ -131,4 +152,4 @@ def _replace(owner: Any, name: str, by: Any) -> None:
     if hasattr(owner, name):
         setattr(owner, name, by)
     else:
-        log.warning("this aiortc has no %s: pictures of the phone come later than need be", name)
+        log.warning("this aiortc has no %s: what the phone sends comes later than need be", name)

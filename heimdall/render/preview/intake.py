@@ -1,13 +1,10 @@
-"""What comes from a phone: its camera's pictures, each with what its sensors said then.
-
-The camera's pictures carry RTP's time, the sensors' words the page's: the sender's reports say
-which moment of the phone's clock is which RTP time, and the page says how far its clock is from
-ours.
-"""
+"""What comes from a phone: its camera's pictures, each with what its sensors said then, and the
+sound of its microphone."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -15,19 +12,19 @@ from collections.abc import Sequence
 import numpy as np
 from aiortc import MediaStreamTrack, RTCRtpReceiver
 from aiortc.mediastreams import MediaStreamError
-from av import VideoFrame
+from av import AudioFrame, VideoFrame
 
 from heimdall.capture.device_pose import DeviceLight, DevicePlane
 from heimdall.capture.lens import Camera
-from heimdall.capture.phone import PhonePictures, Taken
+from heimdall.capture.phone import OPUS_RATE, PhonePictures, PhoneSound, Taken
+from heimdall.capture.sound import Mono
 from heimdall.render.preview import inside
 from heimdall.render.preview.device import light_of, planes_of, said
 from heimdall.render.preview.journeys import Journeys
 from heimdall.render.preview.protocol import Lit, Sensed, Surfaces
+from heimdall.render.preview.sender_clock import SenderClock
 from heimdall.render.preview.video import H264, TICKS
 
-_WORD = 1 << 32
-_OLDEST_S = 2.0  # of a picture that comes: else a clock is wrong
 _NEAR_S = 0.05  # from a picture to what the sensors said then
 _OWN_MS = 10.0  # what was said of this very picture, and not of the one before
 _SAMPLES = 64
@@ -42,16 +39,10 @@ class Intake:
     ) -> None:
         self._pictures, self._journeys = pictures, journeys
         self._prompt = inside.hurry(receiver, _is_h264_key if codec == H264 else _is_vp8_key)
-        inside.on_report(receiver, self._reported)
-        self._report: tuple[float, int] | None = None
-        self._epoch_s: float | None = None  # what the phone's clock is ahead of ours
+        self.clock = SenderClock(receiver, TICKS)
         self._samples: deque[Sensed] = deque(maxlen=_SAMPLES)
         self._planes: Sequence[DevicePlane] = ()
         self._light: DeviceLight | None = None
-
-    def clock(self, epoch_ms: float) -> None:
-        """The phone's clock, in ms since 1970, is that far ahead of ours."""
-        self._epoch_s = epoch_ms / 1000
 
     def sensed(self, message: Sensed) -> None:
         """What sensors said when a picture was taken."""
@@ -84,7 +75,7 @@ class Intake:
     def _take(self, frame: VideoFrame) -> None:
         decoded_ns = time.perf_counter_ns()
         rtp, came_ns = self._prompt.decoded(frame.pts)
-        captured_ns = self._captured_ns(rtp, came_ns)
+        captured_ns = self.clock.captured_ns(rtp, came_ns)
         sample = self._nearest(captured_ns)
         own = sample is not None and abs(sample.at_ms - captured_ns / 1e6) < _OWN_MS
         sent_ns = {"sent": round(sample.sent_ms * 1e6)} if sample is not None and own else {}
@@ -96,16 +87,6 @@ class Intake:
 
         self._pictures.put(Taken(lambda: _bgr(frame), captured_ns, seen_by))
 
-    def _captured_ns(self, rtp: int, came_ns: int) -> int:
-        """When a picture was taken, by ``time.perf_counter_ns``; when it came, where the phone's
-        clock is not known yet."""
-        if self._report is None or self._epoch_s is None:
-            return came_ns
-        seconds, then = self._report
-        since = (rtp - then + _WORD // 2) % _WORD - _WORD // 2
-        captured_ns = round((seconds + since / TICKS - self._epoch_s) * 1e9)
-        return captured_ns if 0 <= came_ns - captured_ns < _OLDEST_S * 1e9 else came_ns
-
     def _nearest(self, captured_ns: int) -> Sensed | None:
         def apart(sample: Sensed) -> float:
             return abs(sample.at_ms - captured_ns / 1e6)
@@ -113,8 +94,27 @@ class Intake:
         best = min(self._samples, key=apart, default=None)
         return best if best is not None and apart(best) < _NEAR_S * 1000 else None
 
-    def _reported(self, seconds: float, rtp: int) -> None:
-        self._report = seconds, rtp
+
+class SoundIntake:
+    """Puts what a phone's microphone hears into ``sound``, from ``run`` until its track ends."""
+
+    def __init__(self, receiver: RTCRtpReceiver, sound: PhoneSound) -> None:
+        self._sound, self._mono = sound, Mono()
+        self._first = inside.remember_first(receiver)
+        self.clock = SenderClock(receiver, OPUS_RATE)
+
+    async def run(self, track: MediaStreamTrack) -> None:
+        """Take sound until there is no more."""
+        with contextlib.suppress(MediaStreamError, asyncio.CancelledError):
+            while True:
+                frame = await track.recv()
+                if isinstance(frame, AudioFrame):
+                    self._take(frame)
+
+    def _take(self, frame: AudioFrame) -> None:
+        came_ns, rate = time.perf_counter_ns(), frame.sample_rate
+        ended = self._first() + (frame.pts or 0) + frame.samples * OPUS_RATE // rate
+        self._sound.put(self._mono(frame), rate, self.clock.captured_ns(ended, came_ns))
 
 
 def _bgr(frame: VideoFrame) -> np.ndarray:

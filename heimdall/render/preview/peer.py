@@ -1,4 +1,5 @@
-"""One page by WebRTC: the frames to it, and a camera and a channel from it if it drives."""
+"""One page by WebRTC: the frames to it, and a camera, a microphone and a channel from it if it
+drives."""
 
 from __future__ import annotations
 
@@ -20,11 +21,12 @@ from aiortc import (
     RTCSessionDescription,
 )
 
-from heimdall.capture.phone import PhonePictures
+from heimdall.capture.phone import PhonePictures, PhoneSound
 from heimdall.render.preview import inside, replies
-from heimdall.render.preview.intake import Intake
+from heimdall.render.preview.intake import Intake, SoundIntake
 from heimdall.render.preview.journeys import Journeys
 from heimdall.render.preview.protocol import MessageError
+from heimdall.render.preview.sender_clock import SenderClock
 from heimdall.render.preview.video import CODECS, TICKS, Encoded
 
 log = logging.getLogger(__name__)
@@ -67,18 +69,26 @@ class Peer:
         self._changed = changed
         self._channel: RTCDataChannel | None = None
         self._outlet: _Outlet | None = None
-        self._taking: asyncio.Future[None] | None = None
+        self._taking: list[asyncio.Future[None]] = []
+        self._clocks: list[SenderClock] = []
         self.intake: Intake | None = None
         self.codec = ""  # of its video, once that is agreed on
         self.connected = False
         self._connection.on("connectionstatechange", self._state_changed)
         self._connection.on("datachannel", self._opened)
 
-    async def answer(self, sdp: str, pictures: PhonePictures | None, journeys: Journeys) -> str:
-        """Take an offer; the answer to it. ``pictures``: where those of its camera go; None: it
-        only watches. Raises MessageError for what is no offer."""
+    async def answer(
+        self,
+        sdp: str,
+        pictures: PhonePictures | None,
+        journeys: Journeys,
+        sound: PhoneSound | None = None,
+    ) -> str:
+        """Take an offer; the answer to it. ``pictures``: where those of its camera go; None:
+        nowhere, it only watches; ``sound``: as much of its microphone. Raises MessageError for what
+        is no offer."""
         try:
-            making = self._answer(sdp, pictures, journeys)
+            making = self._answer(sdp, pictures, journeys, sound)
             return await asyncio.wait_for(making, _ANSWER_S)
         except MessageError:
             raise
@@ -88,15 +98,25 @@ class Peer:
             log.debug("an offer cannot be used", exc_info=True)
             raise MessageError(f"the offer cannot be used: {error!r:.200}") from None
 
-    async def _answer(self, sdp: str, pictures: PhonePictures | None, journeys: Journeys) -> str:
+    async def _answer(
+        self,
+        sdp: str,
+        pictures: PhonePictures | None,
+        journeys: Journeys,
+        sound: PhoneSound | None,
+    ) -> str:
         connection = self._connection
         if "a=fingerprint:" not in sdp:
             raise MessageError("the offer must have a fingerprint, by which its end is known")
         await connection.setRemoteDescription(RTCSessionDescription(sdp, "offer"))
-        videos = [each for each in connection.getTransceivers() if each.kind == "video"]
-        if len(videos) != 1:
-            raise MessageError("the offer must have one video")
+        offered = connection.getTransceivers()
+        videos = [each for each in offered if each.kind == "video"]
+        sounds = [each for each in offered if each.kind == "audio"]
+        if len(videos) != 1 or len(sounds) > 1:
+            raise MessageError("the offer must have one video, and at most one sound")
         video = videos[0]
+        for heard in sounds:
+            heard.direction = "inactive" if sound is None else "recvonly"
         video.direction = "sendonly" if pictures is None else "sendrecv"
         answer = await connection.createAnswer()
         self.codec = _agreed(answer.sdp)
@@ -108,9 +128,21 @@ class Peer:
         track: MediaStreamTrack | None = video.receiver.track
         if pictures is not None and track is not None:
             self.intake = Intake(video.receiver, self.codec, pictures, journeys)
-            self._taking = asyncio.ensure_future(self.intake.run(track))
+            self._take(self.intake, track)
+        for heard in sounds:
+            if sound is not None:
+                self._take(SoundIntake(heard.receiver, sound), heard.receiver.track)
         await connection.setLocalDescription(answer)
         return str(connection.localDescription.sdp)
+
+    def _take(self, intake: Intake | SoundIntake, track: MediaStreamTrack) -> None:
+        self._clocks.append(intake.clock)
+        self._taking.append(asyncio.ensure_future(intake.run(track)))
+
+    def compare(self, ahead_ms: float) -> None:
+        """The page's clock, in ms since 1970, is that far ahead of ours."""
+        for clock in self._clocks:
+            clock.compare(ahead_ms)
 
     def send(self, encoded: Encoded) -> None:
         """A frame for the page, if it takes this kind of video."""
@@ -131,8 +163,8 @@ class Peer:
     async def close(self) -> None:
         """End it, whatever state it is in."""
         self.connected = False
-        if self._taking is not None:
-            self._taking.cancel()
+        for taking in self._taking:
+            taking.cancel()
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._connection.close(), _CLOSE_S)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from heimdall.capture.phone import PhonePictures
+from heimdall.capture.phone import PhonePictures, PhoneSound
 from heimdall.errors import ConfigError
 from heimdall.render.preview import replies
 from heimdall.render.preview.journeys import Journeys
@@ -32,10 +32,12 @@ _FIGURES_S = 0.5  # between two figures for the page
 
 @dataclass
 class Screens:
-    """What phones have to do with a run: ``pictures`` of the camera (None: the run has another
-    source), ``journeys`` of what they show, whether that is an ``overlay``, and a relay."""
+    """What phones have to do with a run: ``pictures`` of the camera and ``sound`` of the microphone
+    (None: the run has another source), ``journeys`` of what they show, whether that is an
+    ``overlay``, and a relay."""
 
     pictures: PhonePictures | None
+    sound: PhoneSound | None = None
     journeys: Journeys = field(default_factory=Journeys)
     overlay: bool = False
     turn: Turn | None = None
@@ -43,8 +45,8 @@ class Screens:
     @property
     def hello(self) -> dict[str, object]:
         """For a page."""
-        camera, ice = self.pictures is not None, ice_servers(self.turn)
-        return {"camera": camera, "overlay": self.overlay, "ice": ice}
+        taken = {"camera": self.pictures is not None, "sound": self.sound is not None}
+        return {**taken, "overlay": self.overlay, "ice": ice_servers(self.turn)}
 
 
 class Phones:
@@ -89,9 +91,10 @@ class Phones:
         turn = self._screens.turn
         peer = Peer(hear, self._want_key, lambda: self._heed(viewer), turn)
         self._peers[viewer], self._pages[viewer] = peer, message.page
-        pictures = self._screens.pictures if message.drives else None
+        screens = self._screens
+        taken = (screens.pictures, screens.sound) if message.drives else (None, None)
         try:
-            sdp = await peer.answer(message.sdp, pictures, self._screens.journeys)
+            sdp = await peer.answer(message.sdp, taken[0], screens.journeys, taken[1])
         except BaseException:
             await self.leave(viewer)
             raise
@@ -104,6 +107,8 @@ class Phones:
             self._driver = None
             if self._screens.pictures is not None:
                 self._screens.pictures.absent = GONE
+            if self._screens.sound is not None:
+                self._screens.sound.driven = False
         await self._drop(viewer)
 
     async def _drop(self, viewer: Viewer) -> None:
@@ -118,8 +123,8 @@ class Phones:
         """What a page says of pictures and clocks; an answer, if that is due."""
         peer = self._peers.get(viewer)
         if isinstance(message, Clock):
-            if peer is not None and peer.intake is not None and message.epoch_ms is not None:
-                peer.intake.clock(message.epoch_ms)
+            if peer is not None and message.epoch_ms is not None:
+                peer.compare(message.epoch_ms)
             return replies.clock(message.sent_ms, time.perf_counter_ns() / 1e6)
         if peer is None:
             return None
@@ -156,6 +161,8 @@ class Phones:
     def _heed(self, viewer: Viewer) -> None:
         peer = self._peers.get(viewer)
         viewer.by_video = peer is not None and peer.connected
+        if self.drives(viewer) and self._screens.sound is not None:
+            self._screens.sound.driven = viewer.by_video
         self._changed()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from heimdall.capture.phone import PhonePictures
+from heimdall.capture.phone import PhonePictures, PhoneSound
 from heimdall.render.encoder import PROMPT, Drawn, Encoder
 from heimdall.render.events import InputEvent, Key
 from heimdall.render.preview.address import Address, is_loopback, own_names
@@ -38,13 +38,14 @@ class PhoneOptions:
     """The page is a phone's screen: ``camera``, its pictures in the same way, the first one dark
     and of ``size`` (width, height). ``overlay``: it shows its camera itself, and frames
     are laid over that by their opacity. ``certificate``: a PEM file, else Heimdall's own.
-    ``turn``: a relay, turn:USER:PASSWORD@HOST:PORT."""
+    ``turn``: a relay, turn:USER:PASSWORD@HOST:PORT. ``sound``: its microphone is heard, too."""
 
     camera: bool
     size: tuple[int, int]
     overlay: bool = False
     certificate: Path | None = None
     turn: str | None = None
+    sound: bool = False
 
 
 class Preview:
@@ -67,6 +68,7 @@ class Preview:
 
         self._inbox, self._copies = Inbox(), Copies()
         self.pictures: PhonePictures | None = None  # of a phone's camera
+        self.sound: PhoneSound | None = None  # of its microphone
         self.journeys = Journeys()
         self._videos: dict[str, Video] = {}
         of_phone = {} if phone is None else self._prepare(address[0], phone)
@@ -180,11 +182,13 @@ class Preview:
             shown = certificate.own(own_names(host))
         if phone.camera:
             self.pictures = PhonePictures(phone.size)
+        if phone.sound:
+            self.sound = PhoneSound()
         self._videos = {codec: Video(codec, phone.overlay) for codec in CODECS}
         turn = parse_turn(phone.turn) if phone.turn is not None else None
         return {
             "certificate": shown,
-            "screens": Screens(self.pictures, self.journeys, phone.overlay, turn),
+            "screens": Screens(self.pictures, self.sound, self.journeys, phone.overlay, turn),
             "want_key": lambda codec: self._videos[codec].want_key(),
             "line": lambda codec, lost: self._videos[codec].heed_line(lost),
         }

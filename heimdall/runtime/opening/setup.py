@@ -191,7 +191,7 @@ def start(
             preview,
             mode,
             building,
-            _open_sound(app, options, place.process, stack),
+            _open_sound(app, options, place.process, preview, stack),
             splash.shown_s if splash else 0.0,
         )
 
@@ -320,7 +320,9 @@ def _open_preview(app: App, options: RunOptions) -> Preview | None:
     if options.phone:
         size = options.size or app.size
         overlay = options.phone == PhoneView.OVERLAY
-        phone = PhoneOptions(options.by_phone, size, overlay, options.certificate, options.turn)
+        hears = any(dnn.hears for dnn in app.dnns) and options.sound in (None, PHONE)
+        page = options.certificate, options.turn
+        phone = PhoneOptions(options.by_phone, size, overlay, *page, sound=hears)
     return Preview(options.serve, app.title or app.name, key_labels(app), phone)
 
 
@@ -345,14 +347,21 @@ def _admit_sound(app: App, options: RunOptions) -> None:
 
 
 def _open_sound(
-    app: App, options: RunOptions, process: bool, stack: contextlib.ExitStack
+    app: App,
+    options: RunOptions,
+    process: bool,
+    preview: Preview | None,
+    stack: contextlib.ExitStack,
 ) -> SoundSource | None:
-    """What is to be heard; the system's microphone, where nothing is said and a user is there. An
-    app goes on without one, and says so."""
+    """What is to be heard; where nothing is said and a user is there, the microphone of the phone
+    or of the system. An app goes on without one, and says so."""
     if not any(dnn.hears for dnn in app.dnns):
         if options.sound is not None:
             log.warning("no DNN of %s hears: sound %s is not used", app.name, options.sound)
         return None
+    if preview is not None and (phone := preview.sound) is not None:
+        sound = SoundSource(lambda: phone, PHONE)
+        return stack.enter_context(contextlib.closing(sound))
     if options.sound is None and (options.headless or not process):
         return None  # no microphone is turned on unasked, nor in somebody else's program
     try:

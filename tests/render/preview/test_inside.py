@@ -30,10 +30,11 @@ def feed(prompt: inside.Prompt, *packets: RtpPacket) -> list[bytes]:
 def test_aiortc_has_what_is_replaced():
     async def body():
         connection = RTCPeerConnection()
-        video = connection.addTransceiver("video")
+        video, sound = connection.addTransceiver("video"), connection.addTransceiver("audio")
         for owner, name in (
             (video.receiver, "_RTCRtpReceiver__jitter_buffer"),
             (video.receiver, "_handle_rtcp_packet"),
+            (sound.receiver, "_RTCRtpReceiver__jitter_buffer"),
             (video.sender, "_send_keyframe"),
             (video.sender, "_RTCRtpSender__rtp_timestamp"),
         ):

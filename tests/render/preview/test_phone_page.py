@@ -8,9 +8,12 @@ import time
 
 import cv2
 import numpy as np
+import onnx
 import pytest
+from onnx import helper
 
 from tests.browser import WAIT_S, Page, as_phone, browser, installed
+from tests.graph.models import model
 from tests.served import on_a_phone
 
 pytestmark = [
@@ -36,6 +39,34 @@ class Mine(App):
         with open(LOG, "a") as log:
             log.write(f"{pointer.x:.0f} {pointer.y:.0f} {sorted(pointer.buttons)}\\n")
 """
+
+
+EAR = """
+from heimdall import App, DNN, Hearing
+
+def decode(outputs, context):
+    with open(LOG, "a") as log:
+        log.write(f"{outputs['loud'].item():.3f}\\n")
+
+class Mine(App):
+    size = (640, 360)
+    dnns = (
+        DNN("ear", model=NETWORK, hears=Hearing(16000, 1600), decode=decode,
+            preprocess=lambda sound: {"sound": sound.samples[None]}),
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def loudness(tmp_path_factory):
+    """A network that says how loud its window is."""
+    nodes = [
+        helper.make_node("Abs", ["sound"], ["a"]),
+        helper.make_node("ReduceMax", ["a"], ["loud"], axes=[1], keepdims=1),
+    ]
+    path = tmp_path_factory.mktemp("network") / "loud.onnx"
+    onnx.save(model(nodes, {"sound": [1, 1600]}, ["loud"]), path)
+    return EAR.replace("NETWORK", repr(str(path)))
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +197,36 @@ def test_an_overlay_is_laid_over_the_phones_own_camera(tmp_path, open_page):
             assert time.monotonic() < end
             time.sleep(0.02)
         assert abs(int(said.splitlines()[-1].split()[0]) - 300) < 6
+        page.call("Page.close")
+
+
+def test_the_phones_microphone_is_heard(tmp_path, open_page, loudness):
+    with on_a_phone(tmp_path, loudness, "video") as ear:
+        page = open_page(ear.url)
+        page.wait_for("phone.flows() && find('card').hidden")
+        end = time.monotonic() + WAIT_S
+        while max(map(float, ear.log.read_text().split()), default=0.0) < 0.05:  # Chromium's beep
+            assert time.monotonic() < end, ear.said
+            time.sleep(0.1)
+        page.call("Page.close")
+
+
+def test_without_the_microphone_the_run_goes_on_and_both_say_so(tmp_path, open_page, loudness):
+    with on_a_phone(tmp_path, loudness, "video") as ear:
+        page = open_page("about:blank#")
+        page.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="const given = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);"
+            "navigator.mediaDevices.getUserMedia = (wanted) => wanted.audio"
+            " ? Promise.reject(new DOMException('not for you', 'NotAllowedError')) : given(wanted)",
+        )
+        page.navigate(ear.url)
+        page.wait_for("find('toast').textContent === 'The run hears nothing: not for you'")
+        page.wait_for("phone.flows() && find('card').hidden")
+        end = time.monotonic() + WAIT_S
+        while "allow its page to use the microphone" not in ear.said:
+            assert time.monotonic() < end, ear.said
+            time.sleep(0.1)
         page.call("Page.close")
 
 

@@ -21,13 +21,15 @@ import psutil
 import pytest
 
 from heimdall.capture import Camera
+from heimdall.capture.sound import Sound, SoundSource
 from heimdall.errors import ConfigError
 from heimdall.render.events import Pointer
 from heimdall.render.preview import PhoneOptions, Preview
 from heimdall.render.preview import preview as preview_module
 from heimdall.render.preview.phone import GONE, parse_turn
 from heimdall.system.certificate import CONFIG
-from tests.phone import Lens, Phone, with_phones
+from heimdall.vocabulary.hearing import Hearing
+from tests.phone import Lens, Phone, Voice, with_phones
 
 PLACE = ("127.0.0.1", 0)
 SIZE = (160, 120)
@@ -237,6 +239,80 @@ def test_a_camera_of_4k_is_taken(preview):
     with_phones(preview.url, body)
 
 
+# --- sound ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def hearing():
+    """A preview that hears, and what its sound's source has heard."""
+    preview = Preview(PLACE, "Test", {}, PhoneOptions(camera=True, size=SIZE, sound=True))
+    found: list[Sound] = []
+    source = SoundSource(lambda: preview.sound, "phone")
+    source.listen(Hearing(16_000, 1_600), found.append)
+    yield preview, found, source
+    source.close()
+    preview.close()
+
+
+def test_the_microphone_is_heard_by_the_clock_of_frames(hearing):
+    preview, found, source = hearing
+
+    async def body(open_):
+        phone = await open_()
+        phone.voice = Voice(hertz=400.0, volume=0.5)
+        assert (await phone.connect())["drives"]
+        epoch_ms = 1000 * time.time() - time.perf_counter_ns() / 1e6
+        await phone.say(type="clock", sent=5.0, epoch=epoch_ms)
+        await phone.until(lambda: len(found) > 80)  # reports come after some seconds
+
+    with_phones(preview.url, body)
+    heard = np.concatenate([each.samples for each in found[20:60]])
+    spectrum = np.abs(np.fft.rfft(heard * np.hanning(len(heard))))
+    assert np.argmax(spectrum) * 16_000 / len(heard) == pytest.approx(400, abs=2)
+    assert np.sqrt((heard**2).mean()) == pytest.approx(0.5 / np.sqrt(2), rel=0.1)
+    assert source.message == ""
+    steps_ms = np.diff([each.captured_ns for each in found[60:]]) / 1e6
+    assert np.median(steps_ms) == pytest.approx(100, abs=5)
+
+
+def test_a_phone_that_gives_no_sound_is_told_of_and_one_that_left_is_not(hearing):
+    preview, found, source = hearing
+
+    async def body(open_):
+        mute = await open_("page")
+        assert (await mute.connect())["drives"]
+        await mute.until(lambda: "allow its page to use the microphone" in source.message)
+        again = await open_("page")
+        again.voice = Voice()
+        await again.connect()
+        await again.until(lambda: len(found) > 3)
+
+    with_phones(preview.url, body)
+    end = time.monotonic() + 60
+    while preview.sound.driven:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    silence, rate, _ = preview.sound.read() or pytest.fail("it has ended")
+    while len(silence):  # what had come before
+        silence, rate, _ = preview.sound.read()
+    assert rate == 48_000
+    assert preview.errors == []
+
+
+def test_sound_that_nobody_wants_is_refused(preview, headless):
+    async def body(open_):
+        phone = await open_()
+        phone.voice = Voice()
+        assert (await phone.connect())["drives"]
+        await drawn(preview, headless, phone, lambda: phone.frames)
+        peer = next(iter(preview._server._phones._peers.values()))
+        (heard,) = [each for each in peer._connection.getTransceivers() if each.kind == "audio"]
+        assert heard.currentDirection == "inactive"
+
+    assert preview.sound is None
+    with_phones(preview.url, body)
+
+
 # --- who drives, and who watches ------------------------------------------------------------------
 
 
@@ -327,6 +403,7 @@ SPOILT = {
         line for line in sdp.splitlines() if "fingerprint" not in line
     ),
     "two videos": lambda sdp: sdp + sdp[sdp.index("m=video") :],
+    "two sounds": lambda sdp: sdp + 2 * sdp[sdp.index("m=video") :].replace("m=video", "m=audio"),
 }
 
 

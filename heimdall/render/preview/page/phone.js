@@ -1,6 +1,6 @@
 "use strict";
-// A phone's page: its camera to the run, frames of the run back, both by WebRTC, and beside each
-// picture what the sensors say. Without WebRTC the pictures come as in every preview.
+// A phone's page: its camera and microphone to the run, frames of the run back, all by WebRTC, and
+// beside each picture what the sensors say. Without WebRTC the pictures come as in every preview.
 
 const CLOCK_MS = 1000, CLOCKS = 8; // our time and the run's are compared so often; the best counts
 const CONNECT_MS = 7000; // for a connection, or one that has broken; then another is tried
@@ -17,6 +17,7 @@ const phone = (() => {
   let xr = null, hasXr = false; // a session of WebXR, whether there may be one
   let offered = null; // what the run says of itself: whether it wants our camera, relays
   let peer = null, channel = null, stream = null, drives = false;
+  let voice = null, voiceAsked = false; // the microphone's stream, whether the user was asked
   let facing = "environment", triedMs = -Infinity, polite = false;
   let offset = null, clocks = []; // the run's ms minus ours
   const views = [], capturedOf = new Map(); // of AR, by the run's time; by RTP time
@@ -50,6 +51,7 @@ const phone = (() => {
     camera.hidden = true;
     document.body.classList.add("in-ar");
     card("");
+    await takeVoice();
     connectPeer();
   }
 
@@ -101,6 +103,7 @@ const phone = (() => {
   async function begin() {
     if (ended) return;
     if (offered.camera && !polite && !await take()) return;
+    await takeVoice();
     connectPeer();
   }
 
@@ -131,6 +134,27 @@ const phone = (() => {
     return true;
   }
 
+  // The microphone, where the run hears: without it the run goes on, and hears nothing.
+  async function takeVoice() {
+    if (!offered.sound || polite || voiceAsked || !navigator.mediaDevices) return;
+    voiceAsked = true;
+    try {
+      voice = await navigator.mediaDevices.getUserMedia({audio: true});
+    } catch (error) {
+      toast(`The run hears nothing: ${error.message}`);
+      return;
+    }
+    voice.getAudioTracks()[0].onended = () => {
+      voice = null;
+      voiceAsked = false;
+      if (!document.hidden) begin();
+    };
+  }
+
+  function stop(taken) {
+    if (taken) taken.getTracks().forEach((track) => { track.onended = null; track.stop(); });
+  }
+
   function refused(error) {
     const words = {
       NotAllowedError: ["The camera was refused", "Allow it for this page in the browser's settings, then try again."],
@@ -152,6 +176,7 @@ const phone = (() => {
     const both = mine.addTransceiver(track, track === "video" ? {direction: "recvonly"}
       : {direction: "sendrecv", sendEncodings: [{maxBitrate: bits(track), priority: "high"}]});
     prefer(both);
+    if (voice && !polite) mine.addTransceiver(voice.getAudioTracks()[0], {direction: "sendonly"});
     if ("jitterBufferTarget" in both.receiver) both.receiver.jitterBufferTarget = 0;
     if ("playoutDelayHint" in both.receiver) both.receiver.playoutDelayHint = 0;
     mine.ontrack = (event) => {
@@ -228,8 +253,9 @@ const phone = (() => {
       if (xr) xr.end();
       polite = true;
       toast(said.why);
-      if (stream) stream.getTracks().forEach((track) => track.stop());
-      stream = null;
+      stop(stream);
+      stop(voice);
+      stream = voice = null;
       camera.hidden = true;
       connectPeer();
     }
@@ -375,11 +401,16 @@ const phone = (() => {
   find("start-ar").addEventListener("click", beginXr);
   find("turn").addEventListener("click", () => {
     facing = facing === "environment" ? "user" : "environment";
-    if (stream) stream.getTracks().forEach((track) => { track.onended = null; track.stop(); });
+    stop(stream);
     stream = null;
     begin();
   });
   document.addEventListener("resume", () => phone.wake());
+  document.addEventListener("run-ended", () => { // nobody watches or listens any more
+    stop(stream);
+    stop(voice);
+    stream = voice = null;
+  });
   setInterval(look, CLOCK_MS);
   if (video.requestVideoFrameCallback) {
     video.requestVideoFrameCallback(frame);
