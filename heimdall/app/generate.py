@@ -10,7 +10,7 @@ from heimdall.app.dnn import DNN, is_number, shown
 from heimdall.app.feed import Feed
 from heimdall.errors import ConfigError, ModelError
 from heimdall.system import paths
-from heimdall.vocabulary.enums import Priority
+from heimdall.vocabulary.enums import Precision, Priority
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from heimdall.models.generation.answer import Answer, OnToken
     from heimdall.models.generation.sampling import Sampling
     from heimdall.models.generation.tokens import Tokenizer
-    from heimdall.vocabulary.enums import PriorityName
+    from heimdall.vocabulary.enums import PrecisionName, PriorityName
 
 MOST_TOKENS = 256
 
@@ -31,7 +31,8 @@ class Generate:
     (text-generation-with-past) and onnxruntime-genai write it; ``tokenizer``: its file, by default
     tokenizer.json beside the model, or a Tokenizer. ``context``: how many tokens question and
     answer may have together; ``rows``: how many of a question go through the network at once.
-    ``ends``: tokens that end a text, by name.
+    ``ends``: tokens that end a text, by name. ``precision``: "fp32", or "fp16" where the GPU has
+    it: weights and cache take half the memory, and half the time to read.
 
     It is two DNNs to whoever schedules, NAME and NAME-prompt, of low priority: what frames and
     other DNNs leave is theirs. Raises ModelError without such a file.
@@ -47,12 +48,13 @@ class Generate:
         rows: int = 32,
         ends: Sequence[str] = (),
         priority: PriorityName = "low",
+        precision: PrecisionName = "fp32",
     ) -> None:
         from heimdall.models.generation.decoder import (
             Decoder,  # here: the command line needs none of it
         )
 
-        self.name, self.priority = name, priority
+        self.name, self.priority, self.precision = name, priority, precision
         where = f"Generate({str(model)!r})"
         for figure, value, least in (("context", context, 2), ("rows", rows, 2)):
             if not is_number(value) or int(value) != value or value < least:
@@ -65,8 +67,17 @@ class Generate:
             )
         if priority not in Priority.values():
             raise ConfigError(f"{where}: priority must be one of {', '.join(Priority.values())}")
+        if precision not in (Precision.FP32, Precision.FP16):  # the same for both networks
+            raise ConfigError(f"{where}: precision must be fp32 or fp16, not {shown(precision)}")
         path = found_model(model)
-        self._decoder = Decoder(path, lambda: _opened(tokenizer, path), context, rows, tuple(ends))
+        self._decoder = Decoder(
+            path,
+            lambda: _opened(tokenizer, path),
+            context,
+            rows,
+            tuple(ends),
+            half=precision == Precision.FP16,
+        )
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = self.name or name
@@ -83,7 +94,11 @@ class Generate:
         """What is scheduled: steps, and pieces of prompts."""
         from heimdall.models.generation.writer import Kind
 
-        settings: dict[str, Any] = {"on_event": True, "priority": self.priority}
+        settings: dict[str, Any] = {
+            "on_event": True,
+            "priority": self.priority,
+            "precision": self.precision,
+        }
         return (
             DNN(self.name, model=self._decoder.pipeline(Kind.STEP), **settings),
             DNN(f"{self.name}-prompt", model=self._decoder.pipeline(Kind.PROMPT), **settings),

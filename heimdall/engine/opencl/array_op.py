@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,8 +14,10 @@ from heimdall.engine.opencl.grid import ints, line_launch, source
 from heimdall.engine.opencl.kernel_op import OpSpec
 from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided
+from heimdall.errors import ModelError
 
 Input = Strided | np.ndarray
+_EXACT_HALF = 2048  # whole numbers up to there are exact in half precision
 
 
 class ArrayOp(OpSpec):
@@ -30,6 +34,28 @@ class ArrayOp(OpSpec):
     @abstractmethod
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         """The launches. Refs: "i0".. for arrays of the device, "y", and those of ``constants``."""
+
+
+@dataclass(frozen=True)
+class IndexedOp(ArrayOp):
+    """One whose input ``index`` holds indices, at which a table or a cache of ``reached`` lines is
+    read. ``exact``: they lie in memory as float, though tensors are half; placement says so."""
+
+    index: ClassVar[int]
+    exact: bool = field(default=False, kw_only=True)
+
+    def check_exact(self, reached: int, traits: Traits) -> None:
+        """Raise ModelError where indices up to there are numbers that tensors cannot hold."""
+        if traits.storage == "half" and not self.exact and reached > _EXACT_HALF:
+            raise ModelError(
+                f"{reached} lines are reached by computed indices that half precision rounds (from "
+                f"{_EXACT_HALF} on): run this network with precision='fp32'"
+            )
+
+    @property
+    def of_indices(self) -> dict[str, object]:
+        """For ``source``: what a kernel takes for the type of its indices."""
+        return {"Index": "float" if self.exact else "S"}
 
 
 def named(index: int, value: Input) -> str:

@@ -13,32 +13,31 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heimdall.engine.opencl.array_op import ArrayOp, Input, operands
+from heimdall.engine.opencl.array_op import IndexedOp, Input, operands
 from heimdall.engine.opencl.conv_build import local_size
 from heimdall.engine.opencl.grid import ints, line_launch, most, source
 from heimdall.engine.opencl.kernel_op import Shapes
 from heimdall.engine.opencl.launch import Arg, Kernel, Launch, Place, Plan, Ref, Traits
 from heimdall.engine.opencl.strided import Strided
-from heimdall.errors import ModelError
 
 _KEYS = 32  # whose scores a work-item computes
 _ACCUMULATORS = 16  # vectors that a work-item sums up in
-_EXACT_HALF = 2048  # whole numbers up to there are exact in half precision
 
 
 @dataclass(frozen=True)
-class Append(ArrayOp):
+class Append(IndexedOp):
     """Put rows (rows, heads, size) into a cache (1, heads, context, size), of which the last one
     is ``last``: where nobody else reads the cache, that is done in place (``placement``)."""
 
+    index = 2
+
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
-        _check_exact(y.shape[2], "a cache", traits)
+        self.check_exact(y.shape[2], traits)
         (_, made, last), constants = operands(inputs, traits)
         rows, heads, size = inputs[1].shape
         args = [*made, *last, Ref("y"), *ints(y.offset, heads, y.shape[2], size, rows)]
-        return Plan(
-            (line_launch(source("append", traits, 1), rows * heads, args, traits),), constants
-        )
+        kernel = source("append", traits, 1, **self.of_indices)
+        return Plan((line_launch(kernel, rows * heads, args, traits),), constants)
 
     def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         cache, (rows, heads, size), last = inputs
@@ -51,11 +50,12 @@ class Append(ArrayOp):
 
 
 @dataclass(frozen=True)
-class Turn(ArrayOp):
+class Turn(IndexedOp):
     """Rotary embedding (Su et al. 2021) of (rows, heads, size) by tables of cosines and sines
     (positions, half of what turns), the last row being ``last``. ``apart``: pairs are neighbours,
     not halves. Inputs: x, cosines, sines, last."""
 
+    index = 3
     apart: bool
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
@@ -64,7 +64,7 @@ class Turn(ArrayOp):
         positions, half = inputs[1].shape
         args = [*x, *cosines, *sines, *last, Ref("y")]
         args += ints(y.offset, rows, heads, size, half, positions)
-        kernel = source("turn", traits, 1, apart=self.apart)
+        kernel = source("turn", traits, 1, apart=self.apart, **self.of_indices)
         return Plan((line_launch(kernel, rows * heads, args, traits),), constants)
 
     def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
@@ -74,7 +74,7 @@ class Turn(ArrayOp):
 
 
 @dataclass(frozen=True)
-class AttendCached(ArrayOp):
+class AttendCached(IndexedOp):
     """Causal attention of some rows over a cache: softmax(q k * scale) v, where the i-th of n rows
     sees the cache's rows up to last - n + 1 + i. Heads of queries share heads of keys in groups.
 
@@ -82,6 +82,7 @@ class AttendCached(ArrayOp):
     the cache behind ``last`` are not looked at, so a step costs what is in it.
     """
 
+    index = 3
     scale: float
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
@@ -92,14 +93,15 @@ class AttendCached(ArrayOp):
         room = -(-context // _KEYS) * _KEYS
         scores: list[Arg] = [Ref("scratch"), Place()]
         shape = ints(rows, kv_heads, context, room, size)
-        shared = {"group": group, "keys": _KEYS}
+        shared = {"group": group, "keys": _KEYS, **self.of_indices}
 
         first = source("cached_scores", traits, block, vectors=size // block, **shared)
         blocks = room // _KEYS
         args = [*q, *keys, *last, *scores, *shape, np.float32(self.scale)]
         launches = [_grid(first, (blocks, kv_heads, 1), args, traits)]
 
-        second = source("cached_softmax", traits, traits.block if traits.kind == "cpu" else 1)
+        lanes = traits.block if traits.kind == "cpu" else 1
+        second = source("cached_softmax", traits, lanes, **self.of_indices)
         args = [*last, *scores, *ints(rows, context, room, rows * heads)]
         launches.append(line_launch(second, rows * heads, args, traits))
 
@@ -121,15 +123,6 @@ class AttendCached(ArrayOp):
         return 4 * math.prod(y) * inputs[1][2]
 
 
-def _check_exact(count: int, what: str, traits: Traits) -> None:
-    """Raise ModelError where indices up to ``count`` are numbers that tensors cannot hold."""
-    if traits.storage == "half" and count > _EXACT_HALF:
-        raise ModelError(
-            f"{what} of {count} lines is reached by indices that half precision rounds (from "
-            f"{_EXACT_HALF} on): run this network with precision='fp32'"
-        )
-
-
 def _block(size: int, traits: Traits) -> int:
     """Lanes that divide the size of a head."""
     return next(lanes for lanes in (16, 8, 4, 2, 1) if lanes <= traits.block and size % lanes == 0)
@@ -142,17 +135,20 @@ def _grid(kernel: Kernel, tiles: tuple[int, int, int], args: list[Arg], traits: 
 
 
 @dataclass(frozen=True)
-class Lookup(ArrayOp):
+class Lookup(IndexedOp):
     """Lines of a table (count, ...) by computed indices, of which negative ones count from the
     end; one outside takes the nearest line. Inputs: table, indices."""
+
+    index = 1
 
     def plan(self, inputs: Sequence[Input], y: Strided, traits: Traits) -> Plan:
         (table, places), constants = operands(inputs, traits)
         count, *line = inputs[0].shape
-        _check_exact(count, "a table", traits)
+        self.check_exact(count, traits)
         size, lines = math.prod(line), math.prod(inputs[1].shape)
         args = [*table, *places, Ref("y"), *ints(y.offset, count, size, lines)]
-        return Plan((line_launch(source("lookup", traits, 1), lines, args, traits),), constants)
+        kernel = source("lookup", traits, 1, **self.of_indices)
+        return Plan((line_launch(kernel, lines, args, traits),), constants)
 
     def fits(self, inputs: Shapes, outputs: Shapes) -> bool:
         table, places = inputs

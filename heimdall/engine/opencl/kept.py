@@ -76,4 +76,4 @@ def _form(value: Stored) -> tuple[Any, ...]:
     """Values of the same form are copied by copying memory."""
     if isinstance(value, Picture):
         return "picture", value.channels, value.height, value.width, value.layout.block
-    return "array", value.view.size, is_dense(value)
+    return "array", value.view.size, is_dense(value), value.storage.exact

@@ -30,6 +30,7 @@ class Storage:
     filled: bool = False  # the halo holds a border, not zeros
     shared: bool = False  # several tensors are views of it
     dedicated: bool = False  # a buffer of its own instead of a place in the arena
+    exact: bool = False  # holds float, though tensors are half: indices, in a buffer of its own
     first: int | None = None
     last: int = -1
     offset: int = 0

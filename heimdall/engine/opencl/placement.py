@@ -8,12 +8,12 @@ inputs of a Concat are computed directly into its storage where they fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatchmethod
 
 from heimdall.engine.opencl.activation import NONE
-from heimdall.engine.opencl.array_op import ArrayOp
+from heimdall.engine.opencl.array_op import ArrayOp, IndexedOp
 from heimdall.engine.opencl.cache import Append
 from heimdall.engine.opencl.exits import heads_of
 from heimdall.engine.opencl.expression import Expression, Operand
@@ -90,7 +90,8 @@ class Placer(Tensors):
             made = self._new_picture(name, shape, block=self.traits.block)
             made.storage.dedicated = True
         else:
-            self._new_array(name, shape, dedicated=True)
+            exact = all(_is_index(reader, name) for reader in readers) and name not in self.left
+            self._new_array(name, shape, dedicated=True, exact=exact)
 
     def _reads_raw(self, op: Lowered, name: str) -> bool:
         if op.spec.fills_halo:
@@ -288,7 +289,8 @@ class Placer(Tensors):
         for index, value in enumerate(self._read(op, self.array)):
             copied = isinstance(value, Array) and not spec.reads(index, value.view)
             inputs.append(self.array(op.inputs[index], contiguous=True) if copied else value)
-        self._emit(spec, tuple(inputs), self._new_array(op.output, self._shape(op.output)))
+        y = self._new_array(op.output, self._shape(op.output))
+        self._emit(_by_indices(spec, inputs), tuple(inputs), y)
 
     @_place.register
     def _place_append(self, spec: Append, op: Lowered) -> None:
@@ -303,8 +305,8 @@ class Placer(Tensors):
         else:
             place = self._new_array(op.output, self._shape(op.output))
             self._emit(COPY, (self.array(cache),), place)
-        rest = (self.array(name, contiguous=True) for name in (made, last))
-        self._emit(spec, (place, *rest), place)
+        inputs = place, *(self.array(name, contiguous=True) for name in (made, last))
+        self._emit(_by_indices(spec, inputs), inputs, place)
 
     @_place.register
     def _place_fallback(self, spec: Fallback, op: Lowered) -> None:
@@ -326,3 +328,17 @@ class Placer(Tensors):
             else:
                 made.append(self._new_array(name, shape))
         self._emit(spec, tuple(values), *made)
+
+
+def _is_index(op: Lowered, name: str) -> bool:
+    """Whether an op reads a tensor as indices, and in no other way."""
+    places = [place for place, read in enumerate(op.inputs) if read == name]
+    return isinstance(op.spec, IndexedOp) and places == [op.spec.index]
+
+
+def _by_indices(spec: ArrayOp, inputs: Sequence[Value]) -> ArrayOp:
+    """The op, told how its indices lie in memory."""
+    if not isinstance(spec, IndexedOp):
+        return spec
+    value = inputs[spec.index]
+    return replace(spec, exact=isinstance(value, Array) and value.storage.exact)

@@ -40,10 +40,12 @@ class OpenCLState(State):
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}
         self.held: dict[str, HeldTensor] = {}  # its caches, as they were handed out last
-        allocate = engine.transfer.allocate
+        transfer = engine.transfer
         with explaining(f"allocating a job of {compiled.graph.name}"):
-            self._buffers: dict[Storage | None, cl.Buffer] = {None: allocate(compiled.arena_floats)}
-            self._buffers |= {each: allocate(each.floats) for each in compiled.dedicated}
+            self._buffers: dict[Storage | None, cl.Buffer] = {
+                None: transfer.allocate(compiled.arena_floats),
+                **{each: transfer.of(each).allocate(each.floats) for each in compiled.dedicated},
+            }
             self.work = self._bound(engine)
             self._zero()
         self._first_runs: list[list[cl.Event]] = []

@@ -104,9 +104,11 @@ class Tensors:
             self.pictures[parent].storage.shared = True
         return self.pictures[parent].storage
 
-    def _new_array(self, name: str, shape: tuple[int, ...], dedicated: bool = False) -> Array:
+    def _new_array(
+        self, name: str, shape: tuple[int, ...], dedicated: bool = False, exact: bool = False
+    ) -> Array:
         size = max(1, math.prod(shape))
-        storage = Storage(name, None, size, self.traits.block, dedicated=dedicated)
+        storage = Storage(name, None, size, self.traits.block, dedicated=dedicated, exact=exact)
         self.storages.append(storage)
         self.arrays[name] = Array(storage, Strided.contiguous(shape))
         return self.arrays[name]

@@ -16,7 +16,7 @@ import numpy as np
 import pyopencl as cl
 
 from heimdall.engine.opencl.layout import Layout
-from heimdall.engine.opencl.placed import Array, Picture, Stored
+from heimdall.engine.opencl.placed import Array, Picture, Storage, Stored
 
 _ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
 
@@ -56,6 +56,10 @@ class Transfer:
         other._dtype = dtype
         return other
 
+    def of(self, storage: Storage) -> Transfer:
+        """The transfer to a storage's own memory."""
+        return self.holding(np.dtype(np.float32)) if storage.exact else self
+
     def allocate(self, floats: int) -> cl.Buffer:
         """Memory of the device for tensors, of the kind that is cheapest to copy to and from.
 
@@ -73,7 +77,7 @@ class Transfer:
     def upload(self, buffer: cl.Buffer, value: Stored, array: np.ndarray) -> None:
         """Write a tensor in the layout of the value. The rest of its storage becomes zero."""
         storage, layout = value.storage, value.storage.layout
-        with self.opened(buffer, storage.offset, storage.floats, write=True) as floats:
+        with self.of(storage).opened(buffer, storage.offset, storage.floats, write=True) as floats:
             if not _in_blocks(value):
                 view = _view(floats, value)
                 if view.size < floats.size:
@@ -96,7 +100,7 @@ class Transfer:
         """A copy of a tensor in its logical shape. A picture in channel blocks is put in
         ``memory``, where that is given."""
         storage = value.storage
-        with self.opened(buffer, storage.offset, storage.floats, write=False) as floats:
+        with self.of(storage).opened(buffer, storage.offset, storage.floats, write=False) as floats:
             if isinstance(value, Picture) and _in_blocks(value):
                 layout = value.layout
                 own = floats[layout.offset - storage.offset :]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.errors import AppError
+from heimdall.errors import AppError, ModelError
 from heimdall.graph.decoder import CONTEXT
 from heimdall.graph.decoder_names import LOGITS, POSITIONS, SEEN, TOKENS, TOTAL
 from heimdall.graph.graph import Graph
@@ -33,7 +33,10 @@ class Decoder:
         context: int,
         rows: int,
         ends: Sequence[str],
+        half: bool = False,
     ) -> None:
+        """``half``: it runs in half precision where it runs on the GPU."""
+        self.half = half
         self.path, self.writer = path, Writer(context, rows)
         self._open_tokenizer, self._ends = open_tokenizer, tuple(ends)
         self._memory: Memory | None = None
@@ -75,6 +78,8 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
     def bind(self, graphs: Sequence[Graph]) -> None:
         (graph,) = graphs
         self._positions = {each.name: each.dtype for each in graph.inputs}.get(POSITIONS)
+        if self.decoder.half:
+            _check_positions(graph)
         state = {each.name: _past(each.name) for each in graph.outputs if each.name != LOGITS}
         self.networks = (replace(self.networks[0], state=state),)
         if self.kind is Kind.STEP:
@@ -103,6 +108,18 @@ class DecoderPipeline(Pipeline["np.ndarray | None"]):
         self, stage: int, outputs: Mapping[str, np.ndarray], context: Step
     ) -> np.ndarray | None:
         return outputs[LOGITS].reshape(-1) if LOGITS in outputs else None
+
+
+def _check_positions(graph: Graph) -> None:
+    """Raise ModelError where anything but a table's row follows from positions: half precision
+    rounds them from 2048 on, and the angles that they become much sooner."""
+    for node in graph.nodes:
+        rows = node.op_type == "Gather" and node.inputs[0] != POSITIONS
+        if POSITIONS in node.inputs and not rows:
+            raise ModelError(
+                f"{graph.name} computes with its positions ({node.op_type} {node.name!r}), which "
+                "half precision rounds: use precision='fp32'"
+            )
 
 
 def _past(present: str) -> str:

@@ -145,12 +145,16 @@ def test_rows_that_a_table_has_not_are_its_nearest(engine):
 
 
 @pytest.mark.parametrize("what", ["a table", "a cache"])
-def test_indices_that_half_precision_rounds_are_refused(what):
+def test_computed_indices_that_half_precision_rounds_are_refused(what):
     """They would be others: nobody would see it."""
     if what == "a table":
-        model, _ = table(4000, 8, 2)
+        (model, _), index = table(4000, 8, 2), "ids"
     else:
-        model = attention(1, 2, 1, 8, 4000, rotary=False, packed=False)
+        model, index = attention(1, 2, 1, 8, 4000, rotary=False, packed=False), "seen"
+    for node in model.graph.node:
+        renamed = ["computed" if name == index else name for name in node.input]
+        node.input[:] = renamed
+    model.graph.node.insert(0, helper.make_node("Neg", [index], ["computed"], "turned"))
     half = OpenCLEngine(traits=replace(SMALL_GPU, storage="half"))
-    with pytest.raises(ModelError, match=f"{what} of 4000 lines .* precision='fp32'"):
+    with pytest.raises(ModelError, match=r"4000 lines are reached by .* precision='fp32'"):
         half.load(graph_from_model(model))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import DeviceError
-from heimdall.graph.graph import load_graph
+from heimdall.graph.decoder import CONTEXT
+from heimdall.graph.decoder_names import PAST, SEEN, TOKENS, TOTAL
+from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
 from heimdall.vocabulary.enums import Precision
+from tests.graph.decoders import decoder
 
 ROUNDING = 2.0**-11  # of a number that is stored as half, relative
 STORED = 6  # times a number is rounded in one op: inputs, weights, what lies between, the output
@@ -126,6 +129,47 @@ def test_indices_are_not_counted_in_half(engines, build, shared):
     inputs["x"][:, 4999] = 1
     network = engines[1].load(graph)
     assert shared.run(network, network.new_state(), inputs)["y"].ravel().tolist() == [4999, 4999]
+
+
+def test_given_indices_are_not_rounded(engines, build, shared):
+    """Line 4999 of a table is not line 5000."""
+    lines = np.repeat(np.arange(6000, dtype=np.float32)[:, None] % 2, 4, axis=1)
+    ids = helper.make_tensor_value_info("ids", TensorProto.INT64, [1, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3, 4])
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["line"]),
+        helper.make_node("Neg", ["line"], ["y"]),
+    ]
+    table = numpy_helper.from_array(lines, "table")
+    model = helper.make_model(
+        helper.make_graph(nodes, "net", [ids], [y], [table]),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    network = engines[1].load(graph_from_model(model))
+    found = shared.run(network, network.new_state(), {"ids": np.array([[4999, 5000, 2049]])})["y"]
+    assert found[0, :, 0].tolist() == [-1, 0, -1]
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+@pytest.mark.parametrize("form", ["optimum", "genai"])
+def test_a_language_model_far_along_a_long_cache(engines, shared, form, rows):
+    """Its positions are beyond what half counts; its cache takes half the memory."""
+    context, filled = 4096, 3001
+    graph = load_graph(decoder(form), {TOKENS: (1, rows), CONTEXT: context})
+    inputs = sample_inputs(graph)
+    for tensor in graph.inputs:
+        if PAST.fullmatch(tensor.name):
+            inputs[tensor.name] *= np.arange(context)[:, None] < filled
+    inputs |= {
+        SEEN: np.array([filled + rows - 1], np.int32),
+        TOTAL: np.array([filled + rows], np.int32),
+    }
+    networks = [engine.load(graph) for engine in engines]
+    full, half = (shared.run(network, network.new_state(), inputs) for network in networks)
+    assert shared.relative_error(half, full) <= 1e-2
+    if rows == 1:  # with more, scores, which are float, take as much as the cache of so small a one
+        taken = [each.memory.activation_bytes for each in networks]
+        assert taken[1] <= SMALL * taken[0]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -9,9 +9,11 @@ import onnx
 import pytest
 
 from heimdall import App, Generate
-from heimdall.errors import AppError, ConfigError, ModelError, RequestError
+from heimdall.engine.opencl.engine import OpenCLEngine
+from heimdall.errors import AppError, ConfigError, DeviceError, ModelError, RequestError
 from heimdall.runtime.session.reload import _become, _declarations
 from heimdall.runtime.session.session import Session
+from heimdall.vocabulary.enums import Precision
 from tests.graph.decoders import SHAPE, Reference, decoder
 
 pytest.importorskip("tokenizers")
@@ -74,6 +76,29 @@ def test_it_writes_what_the_file_itself_would(tokenizer, device):
         assert app.answer.latest is answer
         again = until(session, app.answer.ask(PROMPT[:20], most=8))  # in the cache already
         assert again.tokens == Reference(decoder("optimum")).greedy(PROMPT[:20], 8)
+
+
+def test_half_precision_is_the_gpus_or_refused(tokenizer):
+    app = app_of(tokenizer, precision="fp16")
+    if Precision.FP16 not in OpenCLEngine(keep_kernels=False).precisions:
+        with pytest.raises(DeviceError, match="use precision='fp32'"):
+            opened(app).__enter__()
+        return
+    with opened(app) as session:
+        answer = until(session, app.answer.ask(PROMPT, most=12))
+    assert answer.tokens == Reference(decoder("optimum")).greedy(PROMPT, 12)
+
+
+def test_half_precision_refuses_positions_that_are_computed_with(tokenizer, monkeypatch):
+    monkeypatch.setattr("heimdall.graph.decoder_attention._Graph._turns", lambda *_: [])
+
+    class Talk(App):  # of a length that nothing is kept of
+        answer = Generate(
+            decoder("optimum"), tokenizer=tokenizer, context=152, rows=16, precision="fp16"
+        )
+
+    with pytest.raises(ModelError, match=r"computes with its positions .* precision='fp32'"):
+        opened(Talk()).__enter__()
 
 
 def test_the_form_of_genai(tokenizer):
@@ -146,6 +171,7 @@ def test_a_model_that_is_not_there_says_how_to_get_one():
         ({"rows": 1}, "rows must be a whole number from 2 on"),
         ({"context": 64, "rows": 40}, "needs rows of 32 or less"),
         ({"priority": "urgent"}, "priority must be one of"),
+        ({"precision": "auto"}, "precision must be fp32 or fp16"),
     ],
 )
 def test_what_cannot_be_declared(wrong, said):

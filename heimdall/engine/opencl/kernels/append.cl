@@ -6,7 +6,7 @@
 
 {{ common.group() }}
 __kernel void append(
-    __global const S *restrict x, int x_base, __global const S *restrict last, int last_base,
+    __global const S *restrict x, int x_base, __global const {{ Index }} *restrict last, int last_base,
     __global S *y, int y_base, int heads, int room, int size, int rows) {
     const int index = get_global_id(0), row = index / heads, head = index % heads;
     if (row >= rows) return;

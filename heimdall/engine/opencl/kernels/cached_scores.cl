@@ -10,7 +10,7 @@
 {{ common.group() }}
 __kernel void cached_scores(
     __global const S *restrict q, int q_base, __global const S *restrict k, int k_base,
-    __global const S *restrict last, int last_base, __global float *restrict scores, int base,
+    __global const {{ Index }} *restrict last, int last_base, __global float *restrict scores, int base,
     int rows, int kv_heads, int context, int room, int size, float scale) {
     const int begin = (int)get_global_id(0) * {{ keys }}, head = get_global_id(1);
     const int first = clamp((int)last[last_base] + 1 - rows, 0, context - rows);

@@ -5,7 +5,7 @@
 
 {{ common.group() }}
 __kernel void cached_softmax(
-    __global const S *restrict last, int last_base, __global float *restrict scores, int base,
+    __global const {{ Index }} *restrict last, int last_base, __global float *restrict scores, int base,
     int rows, int context, int room, int lines) {
     const int line = get_global_id(0);
     if (line >= lines) return;

@@ -6,7 +6,7 @@
 
 {{ common.group() }}
 __kernel void cached_values(
-    __global const S *restrict v, int v_base, __global const S *restrict last, int last_base,
+    __global const S *restrict v, int v_base, __global const {{ Index }} *restrict last, int last_base,
     __global const float *restrict scores, int base, __global S *restrict y, int y_base,
     int rows, int kv_heads, int context, int room, int size) {
     const int lane = (int)get_global_id(0) * {{ block * wide }}, head = get_global_id(1);

@@ -6,7 +6,7 @@
 
 {{ common.group() }}
 __kernel void lookup(
-    __global const S *restrict x, int x_base, __global const S *restrict places, int places_base,
+    __global const S *restrict x, int x_base, __global const {{ Index }} *restrict places, int places_base,
     __global S *restrict y, int y_base, int count, int size, int lines) {
     const int line = get_global_id(0);
     if (line >= lines) return;

@@ -7,7 +7,7 @@
 {{ common.group() }}
 __kernel void turn(
     __global const S *restrict x, int x_base, __global const S *restrict cosines, int cos_base,
-    __global const S *restrict sines, int sin_base, __global const S *restrict last, int last_base,
+    __global const S *restrict sines, int sin_base, __global const {{ Index }} *restrict last, int last_base,
     __global S *restrict y, int y_base, int rows, int heads, int size, int half_, int positions) {
     const int index = get_global_id(0), row = index / heads;
     if (row >= rows) return;
