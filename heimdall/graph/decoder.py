@@ -112,6 +112,7 @@ def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with a cache of fixed length; its inputs have the shapes of ``input_shapes``.
     Raises ModelError, naming the layer, where its attention is not understood, and for one that
     would then compute something else. The one given is not to be used any more."""
+    _check_room(path, model)
     trial = decoder_trial.Trial(path, model, _rows(model))
     if not any(node.op_type == known.ATTENTION for node in model.graph.node):
         file, model = model, inference.infer(path, model)
@@ -138,6 +139,22 @@ def rewrite(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
 def _rows(model: onnx.ModelProto) -> int:
     (tokens,) = (value for value in model.graph.input if value.name == known.TOKENS)
     return int(tokens.type.tensor_type.shape.dim[1].dim_value)
+
+
+def _check_room(path: Path, model: onnx.ModelProto) -> None:
+    """Raise ModelError where a table of the file's has fewer positions than the cache."""
+    graph = model.graph
+    past = next(value for value in graph.input if known.PAST.fullmatch(value.name))
+    context = past.type.tensor_type.shape.dim[2].dim_value
+    rows = {item.name: item.dims[0] for item in graph.initializer if item.dims}
+    for node in graph.node:
+        turned = node.op_type == known.ATTENTION and len(node.input) > 7
+        picked = node.op_type == "Gather" and node.input[1] == known.POSITIONS
+        table = node.input[7] if turned else node.input[0] if picked else ""
+        if rows.get(table, context) < context:
+            raise ModelError(
+                f"a {CONTEXT} of {context} for {path} is too long: it has {rows[table]} positions"
+            )
 
 
 def _import_microsoft(model: onnx.ModelProto) -> None:

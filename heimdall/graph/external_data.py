@@ -28,26 +28,53 @@ def read_external_data(path: Path, model: onnx.ModelProto) -> None:
             _read(what, folder, tensor)
 
 
-def _read(what: str, folder: Path, tensor: TensorProto) -> None:
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    location, size = entries.get("location", ""), tensor_bytes(tensor.data_type, tensor.dims)
+def external_files(path: Path, raw: bytes) -> list[Path]:
+    """The files beside a model of that content in which its weights are. Raises ModelError for one
+    that is elsewhere, or is no file, and for what is no model."""
+    try:
+        model = onnx.load_model_from_string(raw)
+    except Exception as error:  # protobuf raises types of its own
+        raise ModelError(f"model {path} is not an ONNX file, or is truncated") from error
+    folder = path.parent.resolve()
+    entries = [
+        entry.value
+        for tensor in _tensors(model)
+        if tensor.data_location == TensorProto.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    ]
+    return [_file(f"a weight of {path}", folder, each) for each in dict.fromkeys(entries)]
+
+
+def _file(what: str, folder: Path, location: str) -> Path:
     try:
         file = (folder / location).resolve()
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+        regular = file.is_file()
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise ModelError(f"{what} has external data that cannot be found: {error}") from error
     if not location or not file.is_relative_to(folder):
         raise ModelError(
             f"{what} has its data in {location!r}, outside the model's folder: copy it there"
         )
+    if not regular:  # a pipe would wait for ever
+        raise ModelError(f"{what} has its data in {location!r}, which is no file")
+    return file
+
+
+def _read(what: str, folder: Path, tensor: TensorProto) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location, size = entries.get("location", ""), tensor_bytes(tensor.data_type, tensor.dims)
+    file = _file(what, folder, location)
+    try:
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
+    except ValueError as error:
+        raise ModelError(f"{what} has external data that cannot be found: {error}") from error
     if offset < 0 or length != size:
         raise ModelError(
             f"{what} should take {size:,} bytes of {location}; the file says {length:,} from "
             f"{offset:,}"
         )
     try:
-        if not file.is_file():  # a pipe would wait for ever
-            raise ModelError(f"{what} has its data in {location!r}, which is no file")
         with file.open("rb") as opened:
             opened.seek(offset)
             data = opened.read(size)

@@ -21,14 +21,13 @@ import onnx
 
 from heimdall.errors import ConfigError, ModelError
 from heimdall.graph import onnx_file, weights
+from heimdall.graph.external_data import external_files
 from heimdall.system import paths
 
 log = logging.getLogger(__name__)
 
-# Of all files together, and of one: both networks of a language model of 360 million parameters.
-KEPT_BYTES = 3 << 30
-_LARGEST_BYTES = 1536 << 20
-_FORMAT = 3
+KEPT_BYTES = 4 << 30  # both networks of a language model of 360 million parameters
+_FORMAT = 4
 _BLOCK_BYTES = 1 << 20
 _EXTERNAL = b"location"  # a key of each entry that names another file
 _DIGEST_BYTES = 32  # of the rest, at the start of a file
@@ -36,7 +35,8 @@ _HEAD = struct.Struct("<BI")  # then the opset and the bytes of the model; the w
 
 
 class Simplified(NamedTuple):
-    """A model and its opset; ``weights`` holds what is detached from it (see ``weights``)."""
+    """A model and its opset; ``weights`` holds what is detached from it (see ``weights``), each
+    an array that cannot be written."""
 
     model: onnx.ModelProto
     opset: int
@@ -47,7 +47,7 @@ class Scanned(NamedTuple):
     """What must be known of a model file before it is parsed, or instead of that."""
 
     digest: hashlib._Hash  # SHA-256 of its content; ``copy`` it to add to it
-    external: bool  # weights may be in other files, of which its content says nothing
+    external: bool  # weights may be in other files
 
 
 def scan(path: Path) -> Scanned:
@@ -68,22 +68,41 @@ def simplified_model(
 ) -> Simplified:
     """What ``onnx_file.read_model`` returns for a file that ``scan`` went through, kept for the
     next time. Raises ModelError as that does."""
-    file = None if scanned.external else _file(scanned, shapes)
+    raw = path.read_bytes() if scanned.external else b""
+    others = _digest_of_others(path, raw) if scanned.external else b""
+    file = None if others is None else _file(scanned, others, shapes)
     kept = _read(file) if file else None
     if kept is not None:
         return kept
-    raw = path.read_bytes()
+    raw = raw or path.read_bytes()
     if hashlib.sha256(raw).digest() != scanned.digest.digest():
         raise ModelError(f"model {path} has changed while it was read")
     model, opset = onnx_file.read_model(path, raw, shapes)
+    if others and others != _digest_of_others(path, raw):
+        raise ModelError(f"weights of model {path} have changed while they were read")
+    found = Simplified(model, opset, weights.detach(model))
     if file:
-        _write(file, model, opset)
-    return Simplified(model, opset, {})
+        _write(file, found)
+    return found
 
 
-def _file(scanned: Scanned, shapes: onnx_file.Inputs | Sequence[int] | None) -> Path | None:
+def _digest_of_others(path: Path, raw: bytes) -> bytes | None:
+    """Of the files in which a model's weights are; None where not all can be read, as reading the
+    model then says."""
+    digest = hashlib.sha256()
+    try:
+        for other in external_files(path, raw):
+            digest.update(scan(other).digest.digest())
+    except (OSError, ModelError):
+        return None
+    return digest.digest()
+
+
+def _file(
+    scanned: Scanned, others: bytes, shapes: onnx_file.Inputs | Sequence[int] | None
+) -> Path | None:
     digest = scanned.digest.copy()
-    digest.update(f"\0{shapes!r}\0{version()}".encode())
+    digest.update(others + f"\0{shapes!r}\0{version()}".encode())
     try:
         return paths.cache_dir() / "graphs" / f"{digest.hexdigest()[:32]}.onnx"
     except ConfigError as error:
@@ -129,15 +148,13 @@ def _digest(*parts: bytes | memoryview) -> bytes:
     return digest.digest()
 
 
-def _write(file: Path, model: onnx.ModelProto, opset: int) -> None:
+def _write(file: Path, found: Simplified) -> None:
     """Best effort: without the file the model is simplified again next time."""
-    if model.ByteSize() > _LARGEST_BYTES:
-        return
-    bare, floats = weights.detach(model)
-    content = bare.SerializeToString()
-    parts = _HEAD.pack(opset, len(content)), content, floats
+    content = found.model.SerializeToString()
+    floats = (array.reshape(-1).data for array in found.weights.values())
+    parts = [_HEAD.pack(found.opset, len(content)), content, *floats]
     try:
-        paths.replace_file(file, b"".join([_digest(*parts), *parts]))
+        paths.replace_file(file, [_digest(*parts), *parts])
         _forget_oldest(file.parent)
     except OSError as error:
         paths.say_unsaved(file, error, "the model is simplified again next time")

@@ -16,16 +16,15 @@ import onnx
 _LEAST_BYTES = 1024  # smaller ones stay in the model
 
 
-def detach(model: onnx.ModelProto) -> tuple[onnx.ModelProto, bytes]:
-    """A copy of ``model`` without its large float32 weights, and those one after the other."""
-    bare = onnx.ModelProto()
-    bare.CopyFrom(model)
-    taken = []
-    for item in bare.graph.initializer:
+def detach(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Take its large float32 weights out of ``model``, one by one: two copies of all are too much.
+    They cannot be written."""
+    taken = {}
+    for item in model.graph.initializer:
         if item.data_type == onnx.TensorProto.FLOAT and len(item.raw_data) >= _LEAST_BYTES:
-            taken.append(item.raw_data)
+            taken[item.name] = np.frombuffer(item.raw_data, np.float32).reshape(item.dims)
             item.ClearField("raw_data")
-    return bare, b"".join(taken)
+    return taken
 
 
 def arrays(bare: onnx.ModelProto, floats: np.ndarray) -> dict[str, np.ndarray]:

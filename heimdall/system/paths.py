@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import platformdirs
@@ -111,8 +112,11 @@ def slug(device: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")[:80] or "device"
 
 
-def replace_file(path: Path, content: bytes, *, secret: bool = False) -> None:
-    """Write beside ``path`` and rename: readers see the old file or the whole new one.
+def replace_file(
+    path: Path, content: bytes | Sequence[bytes | memoryview], *, secret: bool = False
+) -> None:
+    """Write beside ``path`` and rename: readers see the old file or the whole new one, whose
+    ``content`` may come in parts.
 
     Makes the folder. In the cache all is for this user alone, as is what is ``secret``. Raises
     OSError; the old file is untouched then.
@@ -123,7 +127,7 @@ def replace_file(path: Path, content: bytes, *, secret: bool = False) -> None:
     try:
         private.make(path.parent, 0o700 if own else 0o777)
         with open(temporary, "xb", opener=private.opener if own else None) as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):

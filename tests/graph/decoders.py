@@ -13,7 +13,9 @@ import onnxruntime as ort
 
 from heimdall.lab.standins.decoder import DecoderShape, exported_decoder, fused_decoder
 
-SHAPE = DecoderShape(vocabulary=100, width=64, layers=2, heads=4, kv_heads=2, inner=128)
+SHAPE = DecoderShape(
+    vocabulary=100, width=64, layers=2, heads=4, kv_heads=2, inner=128, positions=4096
+)
 FORMS: dict[str, Callable[[DecoderShape], onnx.ModelProto]] = {
     "optimum": exported_decoder,
     "genai": fused_decoder,

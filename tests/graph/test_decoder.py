@@ -164,6 +164,11 @@ def test_what_has_no_room_is_refused(shapes, said):
         load_graph(decoder("optimum"), shapes)
 
 
+def test_a_cache_longer_than_the_files_positions_is_refused():
+    with pytest.raises(ModelError, match=r"a context of 5000 .* it has 4096 positions"):
+        load_graph(decoder("genai"), {"input_ids": (1, 8), "context": 5000})
+
+
 def test_other_networks_have_no_context(tmp_path):
     path = tmp_path / "abs.onnx"
     onnx.save(model([helper.make_node("Abs", ["x"], ["y"])], {"x": [1, 4]}, ["y"]), path)

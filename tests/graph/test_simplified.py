@@ -82,14 +82,42 @@ def test_a_damaged_file_is_replaced(kept, reads, tmp_path, damage):
     assert len(reads) == 2
 
 
-def test_a_model_with_weights_in_another_file_is_not_kept(kept, reads, tmp_path):
+def test_a_model_with_weights_in_another_file_is_kept_until_those_change(kept, reads, tmp_path):
     path = scaled(tmp_path / "a.onnx", 2.0)
     model = onnx.load(path)
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
-    assert load_graph(path, [1, 4]).constants["w"] == 2
+    for _ in range(2):
+        assert load_graph(path, [1, 4]).constants["w"] == 2
     (tmp_path / "w.bin").write_bytes(np.array([7], np.float32).tobytes())
-    assert load_graph(path, [1, 4]).constants["w"] == 7
+    for _ in range(2):
+        assert load_graph(path, [1, 4]).constants["w"] == 7
+    assert len(reads) == 2
+
+
+def test_weights_that_change_while_they_are_read_are_not_kept(kept, tmp_path, monkeypatch):
+    path = scaled(tmp_path / "a.onnx", 2.0)
+    model = onnx.load(path)
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    read_model = onnx_file.read_model
+
+    def changing(*asked):
+        (tmp_path / "w.bin").write_bytes(np.array([7], np.float32).tobytes())
+        return read_model(*asked)
+
+    monkeypatch.setattr(onnx_file, "read_model", changing)
+    with pytest.raises(ModelError, match="changed while they were read"):
+        load_graph(path, [1, 4])
     assert not kept.exists()
+
+
+def test_without_its_weights_a_model_that_was_kept_is_refused(kept, tmp_path):
+    path = scaled(tmp_path / "a.onnx", 2.0)
+    model = onnx.load(path)
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    load_graph(path, [1, 4])
+    (tmp_path / "w.bin").unlink()
+    with pytest.raises(ModelError, match="which is no file"):
+        load_graph(path, [1, 4])
 
 
 def test_a_bad_model_is_refused_each_time(kept, tmp_path):
