@@ -12,7 +12,7 @@ demo: setup
 # ARGS passes options to pytest: make test ARGS="-x -k coordinator"; without whole runs and builds:
 # make test ARGS="-m 'not slow'"
 # `make test-all` has the tests marked "long", too: every recorded decision, the papers' figures with
-# more seeds, other OpenCL drivers.
+# more seeds, other OpenCL drivers; and a hundred examples of each property instead of thirty.
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
 # time; recipes wait for processes of their own); then what runs apps in real time, one by one, with
 # the kernels that are there by then: what an app builds beside its frames has the lowest priority,
@@ -23,6 +23,7 @@ LIVE := $(addprefix tests/,$(APPS) lab/bench lab/faults runtime render/preview r
 	docs/test_learn.py test_survival.py)
 
 test: SELECTED := -m 'not long'
+test-all: SELECTED := --hypothesis-profile thorough
 test test-all: setup
 ifeq ($(strip $(ARGS)),)
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \

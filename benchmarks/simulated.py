@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +34,10 @@ class Simulated:
         seeds = self._seeds if many else max(2, self._seeds // 4)
         key = f"{scenario} {system} {seeds} {options}"
         if key not in self._runs:
+            began = time.monotonic()
             found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
             self._runs[key] = found["runs"]
+            print(f"{key}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
         return self._runs[key]
 
     def over(

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 # An example takes as long as the machine is busy: that says nothing about the code.
-settings.register_profile("heimdall", deadline=None)
+settings.register_profile("heimdall", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None)  # of `make test-all`: a hundred examples
 settings.load_profile("heimdall")
 
 
