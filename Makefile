@@ -19,6 +19,7 @@ demo: setup
 # and would wait for minutes on busy cores.
 APPS := $(addprefix apps/test_,every_app.py marker.py shopping_hears.py shopping_run.py surroundings.py)
 LIVE := $(addprefix tests/,$(APPS) lab/bench lab/faults runtime render/preview render/test_window_run.py \
+	render/test_virtual_camera.py test_plugins.py \
 	system cli/test_scaffold.py engine/test_contract.py examples serve/test_hosting.py test_bad_input.py \
 	docs/test_learn.py test_survival.py)
 

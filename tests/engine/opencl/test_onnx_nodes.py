@@ -112,7 +112,13 @@ def _agrees(found: np.ndarray, wanted: np.ndarray) -> bool:
     return np.allclose(found, wanted, rtol=1e-3, atol=1e-5, equal_nan=True)
 
 
-@pytest.mark.parametrize("traits", [None, Traits("gpu", 4)], ids=["this device", "a GPU"])
+@pytest.mark.parametrize(
+    "traits",
+    [
+        pytest.param(None, marks=pytest.mark.long, id="this device"),  # two minutes of compiling
+        pytest.param(Traits("gpu", 4), id="a GPU"),
+    ],
+)
 def test_the_node_tests_are_right_and_most_need_no_fallback(engine_for, shared, traits):
     outcomes = [_run(engine_for(traits), shared, case) for case in cases()]
     ran = [each for each in outcomes if not each.refused]
