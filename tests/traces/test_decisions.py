@@ -55,9 +55,7 @@ def _each(names, soon):
     return [pytest.param(name, marks=mark) for name, mark in marks.items()]
 
 
-@pytest.mark.parametrize(
-    "scenario", _each(decisions.scenario_names(draws=True), ("shopping",))
-)
+@pytest.mark.parametrize("scenario", _each(decisions.scenario_names(draws=True), ("shopping",)))
 def test_every_system_decides_as_recorded(played, scenario):
     recorded = json.loads(decisions.FILE.read_text())[scenario]
     assert played["decisions", scenario].result() == recorded

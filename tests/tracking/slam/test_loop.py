@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
+from benchmarks.trajectory import degrees_between
 from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import mapper as mapping
 from heimdall.tracking.slam.loop import IN_A_ROW, Loops
@@ -99,4 +100,4 @@ def test_the_tracker_goes_on_where_the_map_has_moved(monkeypatch):
     for one, other in list(zip(before, after, strict=True))[-20:]:
         pose = Pose(one.pose.rotation, one.pose.translation / 1.3).after(Shrinks.turn)
         assert np.linalg.norm(pose.position - other.pose.position) < 0.01
-        assert np.degrees(np.arccos((np.trace(pose.rotation @ other.pose.rotation.T) - 1) / 2)) < 1
+        assert degrees_between(pose.rotation, other.pose.rotation) < 1
