@@ -80,15 +80,15 @@ class Peer:
     async def answer(
         self,
         sdp: str,
-        pictures: PhonePictures | None,
         journeys: Journeys,
+        pictures: PhonePictures | None = None,
         sound: PhoneSound | None = None,
     ) -> str:
-        """Take an offer; the answer to it. ``pictures``: where those of its camera go; None:
-        nowhere, it only watches; ``sound``: as much of its microphone. Raises MessageError for what
-        is no offer."""
+        """Take an offer; the answer to it. Where the ``pictures`` of its camera go, and the
+        ``sound`` of its microphone; None: they are not taken. Raises MessageError for what is no
+        offer."""
         try:
-            making = self._answer(sdp, pictures, journeys, sound)
+            making = self._answer(sdp, journeys, pictures, sound)
             return await asyncio.wait_for(making, _ANSWER_S)
         except MessageError:
             raise
@@ -101,8 +101,8 @@ class Peer:
     async def _answer(
         self,
         sdp: str,
-        pictures: PhonePictures | None,
         journeys: Journeys,
+        pictures: PhonePictures | None,
         sound: PhoneSound | None,
     ) -> str:
         connection = self._connection

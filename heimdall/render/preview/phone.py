@@ -92,9 +92,9 @@ class Phones:
         peer = Peer(hear, self._want_key, lambda: self._heed(viewer), turn)
         self._peers[viewer], self._pages[viewer] = peer, message.page
         screens = self._screens
-        taken = (screens.pictures, screens.sound) if message.drives else (None, None)
+        taken = (screens.pictures, screens.sound) if message.drives else ()
         try:
-            sdp = await peer.answer(message.sdp, taken[0], screens.journeys, taken[1])
+            sdp = await peer.answer(message.sdp, screens.journeys, *taken)
         except BaseException:
             await self.leave(viewer)
             raise

@@ -90,10 +90,14 @@ function listen(said) {
   }
 }
 
+function end() {
+  ended = true;
+  document.dispatchEvent(new Event("run-ended"));
+}
+
 async function closed(event) {
   if (event.code === ENDED) {
-    ended = true;
-    document.dispatchEvent(new Event("run-ended"));
+    end();
     state("lost", "Ended");
     card("The run has ended", "Start it again and open its new address.");
     return;
@@ -114,7 +118,7 @@ async function refusal() {
     if (answer.ok) return "The connection was lost.";
     const words = (await answer.text()).trim();
     if (answer.status === 403) { // another run has come in this one's place
-      ended = true;
+      end();
       card("This address is no longer valid", words);
     }
     return words;
