@@ -16,14 +16,12 @@ demo: setup
 # Without options: first what can share the cores (the engine's tests compile kernels most of the
 # time; recipes wait for processes of their own); then what runs apps in real time, one by one, with
 # the kernels that are there by then: what an app builds beside its frames has the lowest priority,
-# and would wait for minutes on busy cores. Tutorials run in a process that has run nothing else, as
-# their readers' do: behind all the others they took ten times as long.
+# and would wait for minutes on busy cores.
 APPS := $(addprefix apps/test_,every_app.py marker.py shopping_hears.py shopping_run.py surroundings.py)
 LIVE := $(addprefix tests/,$(APPS) lab/bench lab/faults runtime render/preview \
 	render/test_window_run.py render/test_virtual_camera.py system cli/test_scaffold.py \
-	engine/test_contract.py examples serve/test_hosting.py test_bad_input.py test_plugins.py \
-	test_survival.py)
-FRESH := tests/docs/test_learn.py
+	docs/test_learn.py engine/test_contract.py examples serve/test_hosting.py test_bad_input.py \
+	test_plugins.py test_survival.py)
 
 test: SELECTED := -m 'not long'
 test-all: SELECTED := --hypothesis-profile thorough
@@ -31,9 +29,8 @@ test test-all: setup
 ifeq ($(strip $(ARGS)),)
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
 	export HEIMDALL_TEST_CACHE="$${HEIMDALL_TEST_CACHE:-$$cache}" && \
-	$(PYTHON) -m pytest $(SELECTED) -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE) $(FRESH)) && \
-	$(PYTHON) -m pytest $(SELECTED) $(LIVE) && \
-	$(PYTHON) -m pytest $(SELECTED) $(FRESH)
+	$(PYTHON) -m pytest $(SELECTED) -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
+	$(PYTHON) -m pytest $(SELECTED) $(LIVE)
 else
 	@$(PYTHON) -m pytest $(ARGS)
 endif

@@ -49,7 +49,6 @@ def _own_cores() -> Iterator[None]:
     """A test may confine threads; the next one, and the processes it starts, must not be."""
     from heimdall.system import softgpu
 
-    softgpu._gpu_tids.clear()  # the GPU threads of tests before
     with softgpu.restored_afterwards():
         yield
 
