@@ -14,6 +14,7 @@ from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import DeviceError
 from heimdall.graph.graph import Graph, graph_from_model
+from tests import pocl
 
 TOLERANCE = 1e-4
 
@@ -32,7 +33,9 @@ def engine_for():
                 pytest.skip(f"no OpenCL here: {error}")
         return opened[traits]
 
-    yield engine
+    with pytest.MonkeyPatch.context() as patch:
+        pocl.shorten(patch)
+        yield engine
     for each in opened.values():
         each.close()
 
