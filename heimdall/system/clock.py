@@ -132,7 +132,10 @@ class AwakeClock:
         log.warning("the system did not run this for %.1f s: not counted", left_out_ns / 1e9)
 
 
-def spin_until(deadline_ns: int, clock: Callable[[], int] = time.perf_counter_ns) -> None:
-    """Yield until ``deadline_ns``; sleeping zero gives the interpreter lock away each turn."""
+def wait_until(deadline_ns: int, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+    """Sleep until shortly before ``deadline_ns``, then yield until it: sleeping zero gives the
+    interpreter lock away each turn."""
+    if (ahead_ns := deadline_ns - SPIN_NS - clock()) > 0:
+        time.sleep(ahead_ns / 1e9)
     while clock() < deadline_ns:
         time.sleep(0)

@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from heimdall.system.clock import LOOK_NS, AwakeClock, spin_until
+from heimdall.system.clock import LOOK_NS, AwakeClock, wait_until
 
 
 def test_spinning_ends_at_the_deadline_of_the_given_clock():
     ticks = iter(range(0, 100, 10))
-    spin_until(45, clock=lambda: next(ticks))
+    wait_until(45, clock=lambda: next(ticks))
     assert next(ticks) == 60
 
 

@@ -7,7 +7,7 @@ coordinator wants done meanwhile. All times are arguments, in ns of the driver's
     started(now)            rendering has the GPU
     drawn(now, took)        the GPU has drawn the frame
     opened(now)             the gap until the next frame is open
-    presented(now)          it is shown, at ``present_ns`` or as soon as possible after
+    presented(now, ready)   it is shown, at ``present_ns`` or as soon as possible after
 
 and between any two of them ``received(event, now)`` and ``woken(now)`` as they come. The live
 runtime, the simulator and the uncoordinated baselines are drivers of this one loop.
@@ -35,6 +35,7 @@ from heimdall.vocabulary.events import (
 AHEAD_FIRST_NS, AHEAD_SPARE_NS = 4_000_000, 2_000_000
 # The same for its camera picture, which is sent to the GPU before; an older one is the price.
 LOAD_FIRST_NS, LOAD_SPARE_NS = 3_000_000, 500_000
+RARE = 0.004  # frames that are late: fewer than the hundredth that makes the p99 of intervals
 
 
 class Decider(Protocol):
@@ -100,7 +101,7 @@ class FrameLoop:
         self._load_limit, self._guard_ns = load_limit, guard_ns
         self._pacer = Pacer(interval_ns, start_ns)
         self._reserve = Reserve(load_limit, interval_ns, guard_ns)
-        self._drawing = Usual(drawing_ns)  # from a frame's start on
+        self._usual = Usual(drawing_ns, RARE)  # from a frame's start until it is ready
         self._submitting = Lead(AHEAD_FIRST_NS, AHEAD_SPARE_NS)
         self._loading = Lead(LOAD_FIRST_NS, LOAD_SPARE_NS)
         self._phase = Phase.WAITING
@@ -167,9 +168,8 @@ class FrameLoop:
         self._drawn_ns, self._render_ns = now_ns, took_ns
         self._skipped = self._pacer.advance(now_ns)
         # What frames take to draw varies by milliseconds, which must not show: they are
-        # shown when all but the rarest are drawn. A late one is shown at once.
-        self.present_ns = self._start_ns + min(self._drawing.ns, self.interval_ns // 2)
-        self._drawing.observe(now_ns - self._start_ns)
+        # shown when all but the rarest are ready. A late one is shown at once.
+        self.present_ns = self._start_ns + min(self._usual.ns, self.interval_ns // 2)
 
     def opened(self, now_ns: int, until_ns: int | None = None) -> list[Action]:
         """The GPU is free until the next frame, or until ``until_ns``, when another session's
@@ -179,9 +179,11 @@ class FrameLoop:
         gap_end_ns = next_ns - self._reserve.guard_ns(self._drawn_ns)
         return self.received(FrameRendered(self._number, gap_end_ns, self._render_ns), now_ns)
 
-    def presented(self, now_ns: int) -> FrameTimes:
-        """The frame is on screen."""
+    def presented(self, now_ns: int, ready_ns: int | None = None) -> FrameTimes:
+        """The frame is on screen, where it could have been from ``ready_ns`` on: when it was drawn,
+        and what the driver has to do before it waits for ``present_ns`` was done."""
         self._step(Phase.SHOWING, Phase.WAITING)
+        self._usual.observe((self._drawn_ns if ready_ns is None else ready_ns) - self._start_ns)
         self._number += 1
         return FrameTimes(
             self._number - 1,

@@ -35,7 +35,7 @@ from heimdall.runtime.session.shared_gpu import SharedGpu
 from heimdall.runtime.telemetry.display import Display
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.kept import read_input
-from heimdall.system.clock import spin_until
+from heimdall.system.clock import wait_until
 from heimdall.system.interrupts import INTERRUPTS
 from heimdall.vocabulary.enums import Lane, OverlayView
 from heimdall.vocabulary.events import Reconfigured
@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
+CALM_NS = 500_000  # before a frame is shown: what a message asks for may take as long
 POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
 
@@ -199,7 +200,7 @@ class LiveRun(BaseRun):
         router.serve_until(loop.submit_ns)
         self._submit_ahead(frame)
         router.serve_until(start_ns)
-        spin_until(start_ns, self._clock)
+        wait_until(start_ns, self._clock)
         self._shared_gpu.occupy_gpu()
         router.do(loop.started)
         render_ns = self._complete(start_ns)
@@ -339,11 +340,12 @@ class LiveRun(BaseRun):
         """Show the frame at its deadline; a late one at once."""
         present_ns = self._loop.present_ns
         self._surface.stage()
-        if self._clock() < present_ns:
-            self._router.serve_until(present_ns, results=False)
-            spin_until(present_ns, self._clock)
+        ready_ns = self._clock()
+        if ready_ns < present_ns:
+            self._router.serve_until(present_ns - CALM_NS, results=False)
+            wait_until(present_ns, self._clock)
         self._surface.present()
-        times = self._loop.presented(self._clock())
+        times = self._loop.presented(self._clock(), ready_ns)
         if self._setup.source.flowing:
             self._figures.picture(time.perf_counter_ns() - frame.captured_ns)
         if not self._ready_s:

@@ -29,7 +29,7 @@ def test_work_of_two_gaps_ends_in_the_second(machine, dnn):
     made = run([dnn("a", [5] * 9)], machine())
     times = latencies_ms(made, "a")
     assert 45 < min(times) <= max(times) < 45 + 2 * 10 / 3 + 5
-    assert made.figures.summary(0, None, made.now_ns)["fps"]["mean"] == pytest.approx(30, rel=1e-4)
+    assert made.figures.summary(0, None, made.now_ns)["fps"]["mean"] == pytest.approx(30, rel=2e-4)
 
 
 @pytest.mark.parametrize("system", ["max-total", "lst"])

@@ -47,7 +47,7 @@ def test_expected_latencies_follow_the_gpu():
         dnns = run.coordinator.snapshot(run.now_ns).dnns
         expected.append({name: dnn.expected_gpu_ns for name, dnn in dnns.items()})
     cool, warm = expected
-    for dnn in ("segment", "hand"):
+    for dnn in ("hand", "style"):  # of the others one goes to the CPU, and is not measured anew
         assert warm[dnn] / cool[dnn] == pytest.approx(1.5, rel=0.1)
 
 

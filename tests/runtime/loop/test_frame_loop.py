@@ -32,13 +32,15 @@ def make_loop(coordinator=None, **changes):
     return FrameLoop(coordinator or Told(), **{**options, **changes})
 
 
-def turn(loop, took_ns=4_000_000, late_ns=0):
-    """One frame that starts ``late_ns`` after it should; its times."""
+def turn(loop, took_ns=4_000_000, late_ns=0, more_ns=0):
+    """One frame that starts ``late_ns`` after it should, and is ready ``more_ns`` after it is
+    drawn; its times."""
     began_ns = loop.start_ns + late_ns
     loop.started(began_ns)
     loop.drawn(began_ns + took_ns, took_ns)
     loop.opened(began_ns + took_ns)
-    return loop.presented(max(loop.present_ns, began_ns + took_ns))
+    ready_ns = began_ns + took_ns + more_ns
+    return loop.presented(max(loop.present_ns, ready_ns), ready_ns)
 
 
 def test_the_coordinator_hears_of_a_frame_and_of_the_gap_after_it():
@@ -48,6 +50,16 @@ def test_the_coordinator_hears_of_a_frame_and_of_the_gap_after_it():
     (started, at_ns), (rendered, then_ns) = told.events
     assert (started, at_ns) == (RenderStarted(0), START)
     assert (rendered, then_ns) == (FrameRendered(0, START + INTERVAL, 4_000_000), START + 4_000_000)
+
+
+def test_what_follows_drawing_counts_where_it_holds_up_the_frame():
+    """The choice of what the gap is for, among others."""
+    loop = make_loop()
+    late = 0
+    for frame in range(300):
+        times = turn(loop, took_ns=1_000_000, more_ns=6_000_000 + 10_000 * (frame % 100))
+        late += times.presented_ns > times.deadline_ns
+    assert late < 15
 
 
 def test_frames_are_presented_when_all_but_the_rarest_are_drawn():
