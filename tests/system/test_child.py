@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 import textwrap
 import threading
@@ -61,6 +62,32 @@ def test_a_child_that_ends_is_said_to_have_ended_so(rest, how):
     assert outcome.step == "second"
     assert dict(outcome.found) == {"first": 1}
     assert how in outcome.ended
+
+
+YIELD = """
+from pathlib import Path
+os.nice(10)  # a tenth of what another process gets
+group = Path("/proc/self/autogroup")
+if group.exists():
+    group.write_text("10")
+until = time.process_time() + 0.4
+while time.process_time() < until: pass
+report({'done': True})
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how long a thread waited: Linux")
+def test_a_child_that_others_keep_from_running_does_not_hang():
+    here = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(here)})  # what is started here stays there
+    try:
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        outcome = watch(child(YIELD), limit_s=2)
+    finally:
+        busy.kill()
+        busy.wait()
+        os.sched_setaffinity(0, here)
+    assert outcome.ended == ""
 
 
 @posix
