@@ -23,13 +23,16 @@ LIVE := $(addprefix tests/,$(APPS) lab/bench lab/faults runtime render/preview \
 	docs/test_learn.py engine/test_contract.py examples serve/test_hosting.py test_bad_input.py \
 	test_plugins.py test_survival.py)
 
+# Each process of the first part has a core: numpy's threads for the others took three times as long.
+ONE_CORE := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
 test: SELECTED := -m 'not long'
 test-all: SELECTED := --hypothesis-profile thorough
 test test-all: setup
 ifeq ($(strip $(ARGS)),)
 	@cache=$$(mktemp -d) && trap 'rm -rf "$$cache"' EXIT && \
 	export HEIMDALL_TEST_CACHE="$${HEIMDALL_TEST_CACHE:-$$cache}" && \
-	$(PYTHON) -m pytest $(SELECTED) -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
+	$(ONE_CORE) $(PYTHON) -m pytest $(SELECTED) -n logical --dist worksteal -rs $(addprefix --ignore=,$(LIVE)) && \
 	$(PYTHON) -m pytest $(SELECTED) $(LIVE)
 else
 	@$(PYTHON) -m pytest $(ARGS)
