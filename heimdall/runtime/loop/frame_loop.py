@@ -81,9 +81,9 @@ class FrameTimes:
 class FrameLoop:
     """Frames on a grid of ``interval_ns`` from ``start_ns`` on, and gaps between them.
 
-    ``drawing_ns``: how long drawing one is expected to take. ``load_limit``, ``guard_ns``: see
-    ``pacing.Reserve``. ``observe`` hears of every call of the coordinator. Raises HeimdallError for
-    a turn out of order.
+    ``drawing_ns``: how long one is expected to take from its start until it is ready.
+    ``load_limit``, ``guard_ns``: see ``pacing.Reserve``. ``observe`` hears of every call of the
+    coordinator. Raises HeimdallError for a turn out of order.
     """
 
     def __init__(

@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 
 WARM_UP_FRAMES = 20
 WARM_UP_LIMIT_S = 5.0
+READY_FIRST_NS = 4_000_000  # from a drawn frame until it is ready, until that is known
 CALM_NS = 500_000  # before a frame is shown: what a message asks for may take as long
 POSING_NS = 6_000_000  # from a picture's coming to its pose, until that is known
 
@@ -141,7 +142,7 @@ class LiveRun(BaseRun):
             self._shared_gpu.router,
             interval_ns=round(1e9 / self.fps),
             start_ns=self._clock(),
-            drawing_ns=self._canvas.lone_render_ns,
+            drawing_ns=self._canvas.lone_render_ns + READY_FIRST_NS,
             load_limit=self._shared_gpu.processors.load_limit,
         )
 
