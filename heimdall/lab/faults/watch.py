@@ -36,7 +36,7 @@ def watch(moment: Moment) -> None:
     """Note frames, jobs, results and what the overlay says, and tell the moment of the warm-up."""
     note, known = moment.note, {"message": ""}
 
-    def presented(times: FrameTimes, loop: FrameLoop, now_ns: int) -> None:
+    def presented(times: FrameTimes, loop: FrameLoop, *_: Any) -> None:
         if times.number == 0:
             note("fps", 1e9 / loop.interval_ns)
         note("frame")
