@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import statistics
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from benchmarks import pantheon
-from benchmarks.simulated import Runs, Simulated, cell, filled, missed, table
+from benchmarks.simulated import Kept, Runs, Simulated, cell, filled, missed, table
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.systems import system_names
 from heimdall.runtime.telemetry.statistics import interval
@@ -21,6 +22,7 @@ from heimdall.system import paths
 
 PAGE = paths.ROOT / "docs" / "laboratory" / "schedulers.md"
 TEXT = paths.ROOT / "benchmarks" / "schedulers.md"
+KEPT = Path("out") / "schedulers.jsonl"
 SEEDS = 16  # a quarter of them for an app and for Pantheon, whose minutes take seconds
 APP = "shopping"
 SPLIT = [f"split-{number}" for number in range(1, 7)]
@@ -282,9 +284,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"renew {PAGE.name}")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--output", type=Path, default=KEPT, help="where runs are kept (.jsonl)")
     parser.add_argument("--only", choices=list(PARTS), nargs="+", help="print these tables alone")
     arguments = parser.parse_args()
-    simulated = Simulated(arguments.seeds)
+    simulated = Simulated(arguments.seeds, Kept(arguments.output))
     if arguments.only:
         for name in arguments.only:
             print(f"{name}\n\n{PARTS[name](simulated)}\n", flush=True)

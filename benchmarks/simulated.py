@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,36 +16,60 @@ MANY = ("split", "band")  # scenarios that run all seeds, others a quarter: they
 Runs = Sequence[Mapping[str, Any]]
 
 
-class Simulated:
-    """Runs of each scenario and system, made once."""
+class Kept:
+    """Figures of runs by name: made once, and kept in a file, a line each, to go on there. What
+    was made by other code stays until the file is deleted."""
 
-    def __init__(self, seeds: int, many: tuple[str, ...] = MANY) -> None:
-        self._seeds, self._many = seeds, many
-        self._runs: dict[str, Runs] = {}
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        self._made: dict[str, Runs] = dict(map(json.loads, lines))
+        if lines:
+            say(f"goes on with {len(lines)} that {path} has; delete it to begin anew")
+
+    def runs(self, name: str, make: Callable[[], Runs]) -> Runs:
+        """Those of that name."""
+        if name not in self._made:
+            began = time.monotonic()
+            self._made[name] = make()
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([name, self._made[name]]) + "\n")
+            say(f"{name}: {time.monotonic() - began:.0f} s")
+        return self._made[name]
+
+
+class Simulated:
+    """Runs of each scenario and system, one for each seed."""
+
+    def __init__(self, seeds: int, kept: Kept, many: tuple[str, ...] = MANY) -> None:
+        self._seeds, self._kept, self._many = seeds, kept, many
 
     def few(self) -> Simulated:
         """The same, a quarter of the seeds whatever the scenario."""
-        found = Simulated(self._seeds, ())
-        found._runs = self._runs
-        return found
+        return Simulated(self._seeds, self._kept, ())
 
     def runs(self, scenario: str, system: str, **options: Any) -> Runs:
         """One for each seed."""
         many = scenario.startswith(self._many)
         seeds = self._seeds if many else max(2, self._seeds // 4)
-        key = f"{scenario} {system} {seeds} {options}"
-        if key not in self._runs:
-            began = time.monotonic()
-            found = simulate_seeds(scenario, None, system, seeds=seeds, **options)
-            self._runs[key] = found["runs"]
-            print(f"{key}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-        return self._runs[key]
+
+        def simulate() -> Runs:
+            found: Runs = simulate_seeds(scenario, None, system, seeds=seeds, **options)["runs"]
+            return found
+
+        return self._kept.runs(f"{scenario} {system} {seeds} {options}", simulate)
 
     def over(
         self, figure: Callable[[Mapping[str, Any]], float], *asked: Any, **options: Any
     ) -> str:
         """A figure's mean and half its interval, as a cell."""
         return cell(interval([figure(run) for run in self.runs(*asked, **options)]))
+
+
+def say(what: str) -> None:
+    """How far a page is, beside what is printed of it."""
+    print(what, file=sys.stderr, flush=True)
 
 
 def cell(found: Interval, digits: int = 1) -> str:

@@ -10,7 +10,6 @@ those that ``python -m benchmarks.xrbench_live`` has kept.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks import xrbench_live
-from benchmarks.simulated import cell, filled, table
+from benchmarks.simulated import Kept, cell, filled, table
 from benchmarks.xrbench_live import SCENARIOS, SYSTEMS
 from heimdall.lab.bench.scenario import load_scenario
 from heimdall.lab.simulator.device import load_device
@@ -43,25 +42,21 @@ Run = Mapping[str, float]
 
 
 class Runs:
-    """Figures of simulated runs by scenario, system, load, and whether there is a renderer: made
-    once, and kept in ``kept``, a line each, to go on there."""
+    """Figures of simulated runs by scenario, system, load, and whether there is a renderer."""
 
-    def __init__(self, device: str, seeds: int, kept: Path) -> None:
+    def __init__(self, device: str, seeds: int, kept: Kept) -> None:
         self.device, self.seeds, self._kept = device, seeds, kept
         self.few = max(2, seeds // 8)  # for curves, whose points have neighbours
-        lines = kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []
-        self._made: dict[str, Sequence[Run]] = dict(map(json.loads, lines))
 
     def at(self, scenario: str, system: str, load: float, draws: bool, seeds: int) -> Sequence[Run]:
         """One for each seed."""
-        key = f"{self.device} {scenario} {system} {load:g} {draws} {seeds}"
-        if key not in self._made:
+
+        def simulate() -> Sequence[Run]:
             experiment = slowed(scenario, self.device, system, load, draws)
-            self._made[key] = [figures(run) for run in run_seeds(experiment, range(seeds), 1)]
-            self._kept.parent.mkdir(parents=True, exist_ok=True)
-            with self._kept.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([key, self._made[key]]) + "\n")
-        return self._made[key]
+            return [figures(run) for run in run_seeds(experiment, range(seeds), 1)]
+
+        name = f"{self.device} {scenario} {system} {load:g} {draws} {seeds}"
+        return self._kept.runs(name, simulate)
 
     def curve(self, scenario: str, system: str, draws: bool) -> list[float]:
         """Mean scores, load by load."""
@@ -226,7 +221,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for name in SCENARIOS:
         load_scenario(name)
-    runs = Runs(arguments.device, arguments.seeds, arguments.output)
+    runs = Runs(arguments.device, arguments.seeds, Kept(arguments.output))
     if arguments.only:
         for name in arguments.only:
             print(f"{name}\n\n{PARTS[name](runs)}\n", flush=True)

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from benchmarks import xrbench, xrbench_live
+from benchmarks.simulated import Kept
 from heimdall.lab.bench.scenario import load_scenario
 
 
@@ -26,10 +27,10 @@ def test_the_largest_load_is_that_up_to_which_the_score_stays_near_its_best(scor
 
 def test_runs_are_made_once_and_kept(tmp_path, monkeypatch):
     kept = tmp_path / "runs.jsonl"
-    made = xrbench.Runs("lg-v50", 2, kept).at("xrbench-social-b", "fcfs", 0.5, False, 2)
+    made = xrbench.Runs("lg-v50", 2, Kept(kept)).at("xrbench-social-b", "fcfs", 0.5, False, 2)
     assert [run.keys() for run in made] == [{"score"}] * 2
     monkeypatch.setattr(xrbench, "slowed", None)  # nothing is simulated again
-    again = xrbench.Runs("lg-v50", 2, kept).at("xrbench-social-b", "fcfs", 0.5, False, 2)
+    again = xrbench.Runs("lg-v50", 2, Kept(kept)).at("xrbench-social-b", "fcfs", 0.5, False, 2)
     assert again == list(made)
 
 
