@@ -6,9 +6,11 @@ foxglove.CameraCalibration, in protobuf), which its viewers and others show; the
 
 from __future__ import annotations
 
+import base64
 import functools
 import json
 import math
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,10 +30,12 @@ RUN = "/heimdall/run"  # once, first: the app, and what the coordinator was made
 DECISIONS = "/heimdall/decisions"
 RESULTS = "/heimdall/results"
 INPUTS = "/heimdall/inputs"
+STATES = "/heimdall/states"  # of recurrent networks, by DNN and input: none first, then each second
 
 SCHEMA = 1
 IMAGE_SCHEMA, CAMERA_SCHEMA = "foxglove.CompressedImage", "foxglove.CameraCalibration"
 JSON_SCHEMA = json.dumps({"type": "object"}).encode()
+_LARGEST = 1 << 28  # bytes of an array: larger ones come from damage
 _LIGHT = ("towards", "main", "around")
 _GUESSED = "camera, guessed"  # the frame's name says so, for there is no field
 _STAMP = ".google.protobuf.Timestamp"
@@ -158,6 +162,29 @@ def _pose_data(pose: Pose) -> dict[str, Any]:
 
 def _read_pose(data: Mapping[str, Any]) -> Pose:
     return Pose(data["rotation"], data["translation"])
+
+
+def array_data(array: np.ndarray) -> dict[str, Any]:
+    """An array as JSON data: its bytes, packed, in base64."""
+    data = zlib.compress(np.ascontiguousarray(array).tobytes(), 1)
+    text = base64.b64encode(data).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": text}
+
+
+def read_array(data: Mapping[str, Any]) -> np.ndarray:
+    """The array of ``array_data``. Raises ConfigError for data that is none."""
+    try:
+        dtype, shape = np.dtype(data["dtype"]), data["shape"]
+        packed = zlib.decompressobj()
+        size = dtype.itemsize * math.prod(shape)
+        if size > _LARGEST:
+            raise ValueError(f"{size} bytes")
+        held = packed.decompress(base64.b64decode(data["zlib"]), max(size, 1))
+        flat: np.ndarray = np.frombuffer(held, dtype)
+        array: np.ndarray = flat.reshape(shape)
+        return array
+    except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
+        raise ConfigError(f"an array of the capture is none: {error!r}") from error
 
 
 def schema_bytes(name: str) -> bytes:

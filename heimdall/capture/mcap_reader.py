@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 MAGIC = b"\x89MCAP0\r\n"
 LONGEST_S = 5.0  # a camera that was away longer is waited for no longer
 _LIMIT = 1 << 28  # bytes of one record: larger ones come from damage
-_LOOKED_AT = 60  # pictures, for the rate
+_LOOKED_AT = 60  # pictures, for the rate and for states
 _SANE_FPS = (0.1, 1000.0)
 
 
@@ -107,7 +107,8 @@ class McapReader:
     """The pictures of a captured session, as a clip that keeps the times at which they were taken.
     Raises ConfigError or DeviceError for a file that has none.
 
-    ``session``: what run it was, as far as known. ``camera``: of the picture read last, None where
+    ``session``: what run it was, as far as known, and under "states" those of recurrent networks
+    near the first picture. ``camera``: of the picture read last, None where
     it is not told; ``inputs``: what the user did before that, and taking them empties it.
     """
 
@@ -203,9 +204,19 @@ def _pictures(path: Path) -> Generator[_Picture]:
 
 
 def _session(path: Path) -> dict[str, Any]:
-    """What run it was, which is told first; empty in files of others."""
-    first = next(read_messages(path), None)
-    return as_json(first) if first is not None and first.topic == messages.RUN else {}
+    """What run it was, which is told first; empty in files of others. A part of a session has
+    states near its beginning, a whole one none before its networks have run."""
+    found: dict[str, Any] = {}
+    pictures = 0
+    for number, message in enumerate(read_messages(path)):
+        if message.topic == messages.RUN and number == 0:
+            found = as_json(message)
+        elif message.topic == messages.STATES:
+            return {**found, "states": as_json(message)}
+        pictures += message.schema == messages.IMAGE_SCHEMA
+        if pictures == _LOOKED_AT:
+            break
+    return found
 
 
 def _topics_of(path: Path) -> str:

@@ -38,6 +38,7 @@ _JSON = (
     messages.DECISIONS,
     messages.RESULTS,
     messages.INPUTS,
+    messages.STATES,
     messages.MOTION,
     messages.DEVICE,
 )

@@ -4,6 +4,7 @@ pipeline knows of results."""
 from __future__ import annotations
 
 import logging
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_EVERY = 30  # inferences: about once a second
 
-Kept = Mapping[str, Any]  # arrays, or what turns into one (``LoadedNetwork.keep``)
+Values = Mapping[str, Any]  # arrays, or what turns into one (``LoadedNetwork.keep``)
 
 
 class Memory:
@@ -41,7 +42,7 @@ class Memory:
             if each.name in state.values()
         }
         self._lock = threading.Lock()
-        self._values: Kept = self._zeros
+        self._values: Values = self._zeros
         self._past: Any = None  # the pipeline's
         self._begun = 0  # how often it was reset
         self._ended = count(1)  # inferences
@@ -51,13 +52,18 @@ class Memory:
         """The network's outputs that are kept."""
         return tuple(self._state)
 
-    def recall(self) -> tuple[Kept, int, Any]:
+    @property
+    def size_bytes(self) -> int:
+        """What the state takes."""
+        return sum(math.prod(each.shape) * each.dtype.itemsize for each in self._zeros.values())
+
+    def recall(self) -> tuple[Values, int, Any]:
         """The inputs of an inference that begins now, what ``keep`` is to be told, and what the
         pipeline left."""
         with self._lock:
             return dict(self._values), self._begun, self._past
 
-    def keep(self, outputs: Kept, begun: int, past: Any = None) -> None:
+    def keep(self, outputs: Values, begun: int, past: Any = None) -> None:
         """An inference has ended, with these outputs, those that are not kept among them, and its
         pipeline leaves ``past``. Forgotten where ``reset`` was called since it began; values that
         are no numbers would stay for ever, so it begins anew instead, and says so.
@@ -74,7 +80,7 @@ class Memory:
             if problem:
                 self._begin_anew(problem)
 
-    def _problem(self, outputs: Kept) -> str:
+    def _problem(self, outputs: Values) -> str:
         """Why the state that is among these outputs cannot be gone on with; "" where it can."""
         near = {name: each for name, each in outputs.items() if isinstance(each, np.ndarray)}
         suspect = not all(map(is_finite, near.values()))
@@ -93,8 +99,16 @@ class Memory:
 
     def reset(self) -> None:
         """Begin anew with zeros."""
+        self.begin(self._zeros)
+
+    def begin(self, values: Values) -> None:
+        """Go on from another state, arrays by input. Raises ModelError where they are not its."""
+        for name, zeros in self._zeros.items():
+            found = values.get(name)
+            if found is None or (found.shape, found.dtype) != (zeros.shape, zeros.dtype):
+                raise ModelError(f"{self._name}: no {zeros.dtype} {list(zeros.shape)} for {name!r}")
         with self._lock:
-            self._values, self._past = self._zeros, None
+            self._values, self._past = {name: values[name] for name in self._zeros}, None
             self._begun += 1
 
     def bring(self) -> None:
@@ -105,10 +119,6 @@ class Memory:
                 self._values = {name: np.asarray(each) for name, each in self._values.items()}
             except Exception as error:  # whatever a driver raises
                 self._begin_anew(str(error))
-
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """The state by input, on the host."""
-        return {name: np.asarray(each) for name, each in self.recall()[0].items()}
 
 
 def without_state(graph: Graph, state: Mapping[str, str]) -> Graph:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from heimdall.models.base import Pipeline, Prepared
-from heimdall.models.memory import Kept, Memory
+from heimdall.models.memory import Memory, Values
 
 Tensors = Mapping[str, np.ndarray]
 Infer = Callable[[int, Tensors], Tensors]  # (stage, inputs) -> outputs
@@ -33,7 +33,7 @@ class Walk:
     ) -> None:
         self._pipeline, self._image, self._options = pipeline, image, options
         self._memory = memory
-        self._kept: Kept = {}
+        self._kept: Values = {}
         self._begun = 0
         self._past: Any = None
         self._left: Any = None

@@ -47,7 +47,7 @@ ONES = np.ones((1, 2), np.float32)
 def test_each_inference_goes_on_from_the_last_one(graph):
     memory = Memory(graph, STATE)
     assert [run_pipeline(Sum(), ONES, infer, memory=memory) for _ in range(3)] == [2, 4, 6]
-    np.testing.assert_array_equal(memory.snapshot()["sum_in"], 3 * ONES)
+    np.testing.assert_array_equal(memory.recall()[0]["sum_in"], 3 * ONES)
     memory.reset()
     assert run_pipeline(Sum(), ONES, infer, memory=memory) == 2
 
@@ -131,10 +131,10 @@ def test_what_lies_on_a_device_is_looked_at_where_other_outputs_are_no_numbers(g
     memory.keep(there(NAN, ONES), 0)  # but the state is sound
     assert There.copies == before + 1
     assert caplog.text == ""
-    np.testing.assert_array_equal(memory.snapshot()["sum_in"], ONES)
+    np.testing.assert_array_equal(memory.recall()[0]["sum_in"], ONES)
     memory.keep(there(NAN, NAN), 0)
     assert "output 'sum_out' has values that are no numbers" in caplog.text
-    np.testing.assert_array_equal(memory.snapshot()["sum_in"], 0 * ONES)
+    np.testing.assert_array_equal(memory.recall()[0]["sum_in"], 0 * ONES)
 
 
 def test_what_lies_on_a_device_and_shows_nowhere_is_looked_at_now_and_then(graph, caplog):

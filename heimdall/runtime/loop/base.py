@@ -14,6 +14,7 @@ from heimdall.analyzer.partition import Cut, strategy_of
 from heimdall.app import App, RunOptions
 from heimdall.capture import Frame
 from heimdall.errors import AppError
+from heimdall.models.memory import Memory
 from heimdall.runtime.execution.hearing import Listening
 from heimdall.runtime.execution.runs import Result
 from heimdall.runtime.execution.writing import Writing
@@ -24,7 +25,7 @@ from heimdall.runtime.session.models import RegisteredModels, Wait
 from heimdall.runtime.session.shared_gpu import SharedGpu
 from heimdall.runtime.telemetry.figures import Figures
 from heimdall.runtime.telemetry.jobs import ModelFigures
-from heimdall.runtime.telemetry.kept import Kept
+from heimdall.runtime.telemetry.kept import Kept, begin_with
 from heimdall.runtime.telemetry.report import Reporter
 from heimdall.runtime.telemetry.spreads import share
 from heimdall.tracking import Tracker
@@ -107,6 +108,7 @@ class BaseRun:
         self._watch = SceneWatch() if shared_gpu.replaces else None
         self._listening: dict[str, Listening] = {}  # those that hear
         self._writing: list[Writing] = []  # those of language models
+        self._recurrent: dict[str, Memory] = {}  # what those that go from picture to picture know
         self._kept = self._new_kept(options)
         try:
             self._join()
@@ -129,6 +131,8 @@ class BaseRun:
                 self._listening[dnn] = client
             elif isinstance(client, Writing):
                 self._writing.append(client)
+            elif deployment.memory is not None:
+                self._recurrent[dnn] = deployment.memory
         self._router.join(self, list(self._names))
         shared_gpu.admit(self._names, setup.deployments)
 
@@ -185,6 +189,7 @@ class BaseRun:
         """Call the app's start, and ask for what it asks for."""
         if self._kept is not None:
             self._kept.begin(self._frame, self._setup.source.live)
+        begin_with(self._setup.source.session.get("states", {}), self._recurrent)
         self._callbacks.call(self._app.on_start)
         for dnn, listening in self._listening.items():
             hearing = self._setup.deployments[dnn].dnn.hears
@@ -317,6 +322,7 @@ class BaseRun:
         self._reporter.result(dnn, self._clock())
         if self._kept is not None:
             self._kept.result(dnn, result.value, frame)
+            self._kept.states(self._recurrent)
         self._app._keep(dnn, result.value, frame)
         self._results[dnn] = frame.sequence, result.value
         self._callbacks.call(self._app.on_result, dnn, result.value, frame)

@@ -6,11 +6,9 @@ Handing that over is all that happens in the run's threads; ``capture.mcap_write
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import logging
 import time
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from heimdall.capture import mcap_messages as messages
 from heimdall.capture.mcap_writer import McapWriter
 from heimdall.coordinator.replay import record
 from heimdall.errors import HeimdallError
+from heimdall.models.memory import Memory, Values
 from heimdall.render import InputEvent, Key, Pointer, Scroll
 from heimdall.system.faults import Fallible, Faults
 from heimdall.vocabulary.events import Action, Event, RenderStarted
@@ -29,6 +28,8 @@ from heimdall.vocabulary.events import Action, Event, RenderStarted
 log = logging.getLogger(__name__)
 
 _BATCH = 64  # decisions in a message, or those of a frame
+_STATES_S = 1.0  # between the states of recurrent networks
+_STATE_LIMIT = 1 << 20  # bytes of one: packing a larger one each second would take others' time
 _LISTED = 256  # numbers of an array that are written out; longer ones are packed
 _INPUTS: dict[str, type[Key] | type[Pointer] | type[Scroll]] = {
     "Key": Key,
@@ -53,6 +54,8 @@ class Kept(Fallible):
         self._about, self._config = dict(about), config
         self._begun = self._closed = False
         self._steps: list[tuple[int, Event | None, Sequence[Action]]] = []
+        self._states_ns = 0  # when they were kept last
+        self._large: set[str] = set()  # DNNs whose state is left out
 
     def begin(self, frame: Frame, live: bool) -> None:
         """The first frame is about to be drawn, which shows ``frame``. A clip has waited for that:
@@ -60,6 +63,7 @@ class Kept(Fallible):
         now_ns = time.perf_counter_ns()
         data = {"schema": messages.SCHEMA, **self._about, "config": self._config}
         self._writer.note(messages.RUN, now_ns, lambda: data)
+        self._writer.note(messages.STATES, now_ns, dict)
         self._begun = True
         if frame.captured_ns:  # else it stands in until one is pushed
             self.frame(frame if live else dataclasses.replace(frame, captured_ns=now_ns))
@@ -84,6 +88,25 @@ class Kept(Fallible):
             return {"dnn": dnn, "frame": of, "value": plain(value)}
 
         self._writer.note(messages.RESULTS, time.perf_counter_ns(), data)
+
+    def states(self, memories: Mapping[str, Memory]) -> None:
+        """Keep where recurrent networks are, by DNN, now and then."""
+        now_ns = time.perf_counter_ns()
+        if now_ns - self._states_ns < _STATES_S * 1e9:
+            return
+        self._states_ns = now_ns
+        known = {
+            dnn: memory.recall()[0] for dnn, memory in memories.items() if self._fits(dnn, memory)
+        }
+        if known:
+            self._writer.note(messages.STATES, now_ns, lambda: _states_data(known))
+
+    def _fits(self, dnn: str, memory: Memory) -> bool:
+        if memory.size_bytes > _STATE_LIMIT and dnn not in self._large:
+            self._large.add(dnn)
+            size, most = memory.size_bytes / 1e6, _STATE_LIMIT / 1e6
+            log.warning("capture: the state of %s is left out: %.1f MB, over %.1f", dnn, size, most)
+        return 0 < memory.size_bytes <= _STATE_LIMIT
 
     def input(self, event: InputEvent) -> None:
         """Keep what the user did."""
@@ -143,7 +166,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):
-        return value.tolist() if value.size <= _LISTED else _packed(value)
+        return value.tolist() if value.size <= _LISTED else messages.array_data(_halved(value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
@@ -154,12 +177,33 @@ def plain(value: Any) -> Any:
     return {"type": type(value).__name__}  # an app's own type, which says no more
 
 
-def _packed(array: np.ndarray) -> dict[str, Any]:
-    if array.dtype.kind == "f":  # a mask of 256 x 256 takes 10 kB so, else 27
-        array = array.astype(np.float16)
-    data = zlib.compress(np.ascontiguousarray(array).tobytes(), 1)
-    text = base64.b64encode(data).decode()
-    return {"dtype": array.dtype.str, "shape": list(array.shape), "zlib": text}
+def _halved(array: np.ndarray) -> np.ndarray:
+    """Floats in half precision: a mask of 256 x 256 takes 10 kB so, else 27."""
+    return array.astype(np.float16) if array.dtype.kind == "f" else array
+
+
+def _states_data(known: Mapping[str, Values]) -> dict[str, Any]:
+    """Those of DNNs that can still be had: a device may be gone."""
+    found = {}
+    for dnn, values in known.items():
+        try:
+            found[dnn] = {
+                name: messages.array_data(np.asarray(each)) for name, each in values.items()
+            }
+        except Exception as error:  # whatever a driver raises
+            log.debug("the state of %s is not kept: %s", dnn, error)
+    return found
+
+
+def begin_with(states: Mapping[str, Any], memories: Mapping[str, Memory]) -> None:
+    """Have recurrent networks go on from the states of a session, as far as it has them; one that
+    makes no sense is left out with a warning."""
+    for dnn, memory in memories.items():
+        try:
+            if said := states.get(dnn):
+                memory.begin({name: messages.read_array(each) for name, each in said.items()})
+        except (HeimdallError, AttributeError, TypeError) as error:
+            log.warning("%s begins with zeros: its state in the session: %s", dnn, error)
 
 
 def input_data(event: InputEvent) -> dict[str, Any]:

@@ -6,10 +6,8 @@ inference; decisions and inputs as lines of text.
 
 from __future__ import annotations
 
-import base64
 import importlib
 import math
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -127,10 +125,7 @@ def _array(value: Any) -> np.ndarray:
     """An array that ``kept.plain`` has written."""
     if isinstance(value, list):
         return np.asarray(value, np.float64)
-    data = zlib.decompress(base64.b64decode(value["zlib"]))
-    flat: np.ndarray = np.frombuffer(data, np.dtype(value["dtype"]))
-    array: np.ndarray = flat.reshape(value["shape"])
-    return array
+    return messages.read_array(value)
 
 
 def _said(data: Mapping[str, Any]) -> str:

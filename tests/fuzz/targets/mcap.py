@@ -97,6 +97,9 @@ class Fuzzed(Target):
             if not reader.rewind():
                 break
         reader.close()
+        for said in reader.session.get("states", {}).values():
+            for each in said.values() if isinstance(said, dict) else ():
+                messages.read_array(each)
 
 
 @cache
@@ -106,6 +109,7 @@ def _session() -> tuple[Entry, ...]:
     run = {"schema": 1, "app": "mine", "config": recording.config, "device": "a device"}
     entries = [
         Entry(messages.RUN, "heimdallRun", 0, json.dumps(run).encode()),
+        Entry(messages.STATES, "heimdallStates", 0, json.dumps(_states()).encode()),
         Entry(messages.CAMERAS, messages.CAMERA_SCHEMA, 0, messages.camera_message(0, camera)),
     ]
     for number in range(PICTURES):
@@ -134,6 +138,10 @@ def _session() -> tuple[Entry, ...]:
             name = "heimdall" + topic.rpartition("/")[2].capitalize()
             entries.append(Entry(topic, name, at_ns, json.dumps(value).encode()))
     return tuple(entries)
+
+
+def _states() -> dict[str, Any]:
+    return {"hears": {"state": messages.array_data(np.ones((2, 1, 8), np.float32))}}
 
 
 def _recording() -> Recording:

@@ -12,8 +12,9 @@ from onnx import helper
 
 from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
-from heimdall.capture.mcap_messages import RESULTS
+from heimdall.capture.mcap_messages import PICTURES, RESULTS, STATES, read_array
 from heimdall.capture.mcap_reader import as_json, read_messages
+from heimdall.capture.mcap_writer import McapWriter
 from heimdall.errors import AppError, ConfigError, ModelError
 from heimdall.runtime.run import run_app
 from heimdall.runtime.session.session import Session
@@ -23,13 +24,13 @@ from tests.graph.models import model
 GREY = np.full((48, 64, 3), 128, np.uint8)
 
 
-def saved(path, last="Mul", number=1.0):
-    """A file of: sum_out = sum_in + x; y = sum_out, for four numbers, as ``last`` lets it be."""
+def saved(path, last="Mul", number=1.0, size=4):
+    """A file of: sum_out = sum_in + x; y = sum_out, for some numbers, as ``last`` lets it be."""
     nodes = [
         helper.make_node("Add", ["sum_in", "x"], ["sum_out"]),
         helper.make_node(last, ["sum_out", "number"], ["y"]),
     ]
-    shapes = {"x": [1, 4], "sum_in": [1, 4]}
+    shapes = {"x": [1, size], "sum_in": [1, size]}
     onnx.save(model(nodes, shapes, ["y", "sum_out"], {"number": np.float32(number)}), path)
     return str(path)
 
@@ -117,25 +118,87 @@ from heimdall import DNN, App
 
 class Counting(App):
     dnns = (DNN("count", model={model!r}, rate_hz=10, state={{"sum_out": "sum_in"}},
-                preprocess=lambda image: {{"x": np.ones((1, 4), np.float32)}},
+                preprocess=lambda image: {{"x": np.ones((1, {size}), np.float32)}},
                 decode=lambda outputs, context: float(outputs["y"][0, 0])),)
 """
 
 
-def test_a_session_begins_with_zeros_and_so_does_a_run_on_it(file, tmp_path):
-    app = tmp_path / "counting.py"
-    app.write_text(REPLAYED.format(model=file))
-    usual: dict[str, Any] = {
-        "headless": True,
-        "size": (64, 48),
-        "device": "onnxruntime",
-        "frames": 60,
-    }
-    source = str(paths.ASSETS / "media" / "cup.mp4")
+USUAL: dict[str, Any] = {"headless": True, "size": (64, 48), "device": "onnxruntime", "frames": 60}
+
+
+@pytest.fixture
+def app(file, tmp_path):
+    path = tmp_path / "counting.py"
+    path.write_text(REPLAYED.format(model=file, size=4))
+    return str(path)
+
+
+def kept(app, path, source):
+    """What a run on ``source``, kept as ``path``, has found."""
+    run_app(app, RunOptions(source=str(source), capture=path, **USUAL))
+    return [as_json(each)["value"] for each in read_messages(path) if each.topic == RESULTS]
+
+
+def test_a_session_begins_with_zeros_and_so_does_a_run_on_it(app, tmp_path):
+    source = paths.ASSETS / "media" / "cup.mp4"
     for name in ("first.mcap", "again.mcap"):
-        kept = tmp_path / name
-        run_app(str(app), RunOptions(source=source, capture=kept, **usual))
-        found = [as_json(each)["value"] for each in read_messages(kept) if each.topic == RESULTS]
+        found = kept(app, tmp_path / name, source)
         assert found == [*range(1, len(found) + 1)]
         assert len(found) > 1
-        source = str(kept)
+        source = tmp_path / name
+
+
+def part(path, of, state=None):
+    """The rest of a session from the middle on, as tools for MCAP files cut it: its pictures, and
+    the states of its networks, or ``state`` instead."""
+    writer = McapWriter(path)
+    there = [each for each in read_messages(of) if each.topic in (PICTURES, STATES)]
+    for each in there[len(there) // 2 :]:
+        content = state or each.data if each.topic == STATES else each.data
+        writer._add(each.topic, each.at_ns, content)
+    writer.close()
+
+
+def test_a_run_on_a_part_of_a_session_goes_on_from_the_state_it_had(app, tmp_path):
+    found = kept(app, tmp_path / "whole.mcap", paths.ASSETS / "media" / "cup.mp4")
+    states = [
+        as_json(each) for each in read_messages(tmp_path / "whole.mcap") if each.topic == STATES
+    ]
+    assert states[0] == {}
+    had = [read_array(each["count"]["sum_in"]).max() for each in states[1:]]
+    assert 1 < had[-1] <= found[-1]
+    part(tmp_path / "part.mcap", tmp_path / "whole.mcap")
+    again = kept(app, tmp_path / "again.mcap", tmp_path / "part.mcap")
+    assert again[0] - 1 in had
+    assert again == [*range(int(again[0]), int(again[0]) + len(again))]
+
+
+def test_a_large_state_is_left_out_and_told(tmp_path, caplog):
+    app, size = tmp_path / "large.py", 1 << 19
+    app.write_text(REPLAYED.format(model=saved(tmp_path / "large.onnx", size=size), size=size))
+    kept(str(app), tmp_path / "run.mcap", paths.ASSETS / "media" / "cup.mp4")
+    topics = [each.topic for each in read_messages(tmp_path / "run.mcap")]
+    assert topics.count(STATES) == 1
+    assert caplog.text.count("the state of count is left out: 2.1 MB, over 1.0") == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (
+            b'{"count": {"sum_in": {"dtype": "<f4", "shape": [1, 3], "zlib": "eNpjYMAEAAAQAAE="}}}',
+            "sum_in",
+        ),
+        (b'{"count": {"sum_in": {"dtype": "<f4", "shape": [1, 4], "zlib": "?"}}}', "is none"),
+        (b'{"count": {}, "other": {}}', ""),
+        (b'{"count": {"other": 5}}', "is none"),
+        (b'{"count": 5}', "int"),
+    ],
+)
+def test_a_state_that_makes_no_sense_is_left_out_and_told(app, tmp_path, caplog, state, said):
+    kept(app, tmp_path / "whole.mcap", paths.ASSETS / "media" / "cup.mp4")
+    part(tmp_path / "part.mcap", tmp_path / "whole.mcap", state)
+    assert kept(app, tmp_path / "again.mcap", tmp_path / "part.mcap")[0] == 1
+    told = [each for each in caplog.messages if "begins with zeros" in each]
+    assert bool(told) == bool(said)
+    assert all(said in each for each in told)
