@@ -53,6 +53,7 @@ class Simulated:
         """One for each seed."""
         many = scenario.startswith(self._many)
         seeds = self._seeds if many else max(2, self._seeds // 4)
+        options = {name: each for name, each in options.items() if each}  # no variations are none
 
         def simulate() -> Runs:
             found: Runs = simulate_seeds(scenario, None, system, seeds=seeds, **options)["runs"]
