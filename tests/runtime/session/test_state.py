@@ -133,9 +133,9 @@ def app(file, tmp_path):
     return str(path)
 
 
-def kept(app, path, source):
+def kept(app, path, source, **options):
     """What a run on ``source``, kept as ``path``, has found."""
-    run_app(app, RunOptions(source=str(source), capture=path, **USUAL))
+    run_app(app, RunOptions(source=str(source), capture=path, **{**USUAL, **options}))
     return [as_json(each)["value"] for each in read_messages(path) if each.topic == RESULTS]
 
 
@@ -159,8 +159,10 @@ def part(path, of, state=None):
     writer.close()
 
 
-def test_a_run_on_a_part_of_a_session_goes_on_from_the_state_it_had(app, tmp_path):
-    found = kept(app, tmp_path / "whole.mcap", paths.ASSETS / "media" / "cup.mp4")
+@pytest.mark.parametrize("device", ["onnxruntime", None])
+def test_a_run_on_a_part_of_a_session_goes_on_from_the_state_it_had(app, tmp_path, device):
+    clip = paths.ASSETS / "media" / "cup.mp4"
+    found = kept(app, tmp_path / "whole.mcap", clip, device=device, frames=90)
     states = [
         as_json(each) for each in read_messages(tmp_path / "whole.mcap") if each.topic == STATES
     ]
@@ -168,7 +170,7 @@ def test_a_run_on_a_part_of_a_session_goes_on_from_the_state_it_had(app, tmp_pat
     had = [read_array(each["count"]["sum_in"]).max() for each in states[1:]]
     assert 1 < had[-1] <= found[-1]
     part(tmp_path / "part.mcap", tmp_path / "whole.mcap")
-    again = kept(app, tmp_path / "again.mcap", tmp_path / "part.mcap")
+    again = kept(app, tmp_path / "again.mcap", tmp_path / "part.mcap", device=device)
     assert again[0] - 1 in had
     assert again == [*range(int(again[0]), int(again[0]) + len(again))]
 
