@@ -35,7 +35,7 @@ STATES = "/heimdall/states"  # of recurrent networks, by DNN and input: none fir
 SCHEMA = 1
 IMAGE_SCHEMA, CAMERA_SCHEMA = "foxglove.CompressedImage", "foxglove.CameraCalibration"
 JSON_SCHEMA = json.dumps({"type": "object"}).encode()
-_LARGEST = 1 << 28  # bytes of an array: larger ones come from damage
+LARGEST = 1 << 28  # bytes of a record, or of an array: larger ones come from damage
 _LIGHT = ("towards", "main", "around")
 _GUESSED = "camera, guessed"  # the frame's name says so, for there is no field
 _STAMP = ".google.protobuf.Timestamp"
@@ -177,7 +177,7 @@ def read_array(data: Mapping[str, Any]) -> np.ndarray:
         dtype, shape = np.dtype(data["dtype"]), data["shape"]
         packed = zlib.decompressobj()
         size = dtype.itemsize * math.prod(shape)
-        if size > _LARGEST:
+        if size > LARGEST:
             raise ValueError(f"{size} bytes")
         held = packed.decompress(base64.b64decode(data["zlib"]), max(size, 1))
         flat: np.ndarray = np.frombuffer(held, dtype)

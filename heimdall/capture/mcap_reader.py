@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 
 MAGIC = b"\x89MCAP0\r\n"
 LONGEST_S = 5.0  # a camera that was away longer is waited for no longer
-_LIMIT = 1 << 28  # bytes of one record: larger ones come from damage
 _LOOKED_AT = 60  # pictures, for the rate and for states
 _SANE_FPS = (0.1, 1000.0)
 
@@ -63,7 +62,9 @@ def _messages(path: Path, file: IO[bytes]) -> Iterator[Message]:
 
     schemas: dict[int, str] = {0: ""}
     channels: dict[int, Channel] = {}
-    reader = StreamReader(file, skip_magic=True, validate_crcs=True, record_size_limit=_LIMIT)
+    reader = StreamReader(
+        file, skip_magic=True, validate_crcs=True, record_size_limit=messages.LARGEST
+    )
     records = reader.records
     while True:
         try:
@@ -108,8 +109,8 @@ class McapReader:
     Raises ConfigError or DeviceError for a file that has none.
 
     ``session``: what run it was, as far as known, and under "states" those of recurrent networks
-    near the first picture. ``camera``: of the picture read last, None where
-    it is not told; ``inputs``: what the user did before that, and taking them empties it.
+    near the first picture. ``camera``: of the picture read last, None where it is not told;
+    ``inputs``: what the user did before that, and taking them empties it.
     """
 
     live = False

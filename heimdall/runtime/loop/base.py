@@ -188,7 +188,7 @@ class BaseRun:
     def begin(self) -> None:
         """Call the app's start, and ask for what it asks for."""
         if self._kept is not None:
-            self._kept.begin(self._frame, self._setup.source.live)
+            self._kept.begin(self._frame, self._setup.source.live, self._recurrent)
         begin_with(self._setup.source.session.get("states", {}), self._recurrent)
         self._callbacks.call(self._app.on_start)
         for dnn, listening in self._listening.items():
@@ -322,7 +322,6 @@ class BaseRun:
         self._reporter.result(dnn, self._clock())
         if self._kept is not None:
             self._kept.result(dnn, result.value, frame)
-            self._kept.states(self._recurrent)
         self._app._keep(dnn, result.value, frame)
         self._results[dnn] = frame.sequence, result.value
         self._callbacks.call(self._app.on_result, dnn, result.value, frame)

@@ -54,16 +54,17 @@ class Kept(Fallible):
         self._about, self._config = dict(about), config
         self._begun = self._closed = False
         self._steps: list[tuple[int, Event | None, Sequence[Action]]] = []
+        self._memories: dict[str, Memory] = {}  # whose states are kept
         self._states_ns = 0  # when they were kept last
-        self._large: set[str] = set()  # DNNs whose state is left out
 
-    def begin(self, frame: Frame, live: bool) -> None:
+    def begin(self, frame: Frame, live: bool, memories: Mapping[str, Memory]) -> None:
         """The first frame is about to be drawn, which shows ``frame``. A clip has waited for that:
-        its frame counts as taken now."""
+        its frame counts as taken now. ``memories``: of recurrent networks, by DNN."""
         now_ns = time.perf_counter_ns()
         data = {"schema": messages.SCHEMA, **self._about, "config": self._config}
         self._writer.note(messages.RUN, now_ns, lambda: data)
         self._writer.note(messages.STATES, now_ns, dict)
+        self._memories = {dnn: each for dnn, each in memories.items() if _fits(dnn, each)}
         self._begun = True
         if frame.captured_ns:  # else it stands in until one is pushed
             self.frame(frame if live else dataclasses.replace(frame, captured_ns=now_ns))
@@ -80,33 +81,19 @@ class Kept(Fallible):
             self._hand_over()
 
     def result(self, dnn: str, value: Any, frame: Frame) -> None:
-        """Keep a result of a DNN."""
+        """Keep a result of a DNN and, now and then, the states of all."""
 
         def data() -> dict[str, Any]:
             of_ns = self._writer.since_1970(frame.captured_ns)
             of = {"sequence": frame.sequence, "captured_ns": of_ns}
             return {"dnn": dnn, "frame": of, "value": plain(value)}
 
-        self._writer.note(messages.RESULTS, time.perf_counter_ns(), data)
-
-    def states(self, memories: Mapping[str, Memory]) -> None:
-        """Keep where recurrent networks are, by DNN, now and then."""
         now_ns = time.perf_counter_ns()
-        if now_ns - self._states_ns < _STATES_S * 1e9:
-            return
-        self._states_ns = now_ns
-        known = {
-            dnn: memory.recall()[0] for dnn, memory in memories.items() if self._fits(dnn, memory)
-        }
-        if known:
+        self._writer.note(messages.RESULTS, now_ns, data)
+        if self._memories and now_ns - self._states_ns >= _STATES_S * 1e9:
+            self._states_ns = now_ns
+            known = {dnn: memory.recall()[0] for dnn, memory in self._memories.items()}
             self._writer.note(messages.STATES, now_ns, lambda: _states_data(known))
-
-    def _fits(self, dnn: str, memory: Memory) -> bool:
-        if memory.size_bytes > _STATE_LIMIT and dnn not in self._large:
-            self._large.add(dnn)
-            size, most = memory.size_bytes / 1e6, _STATE_LIMIT / 1e6
-            log.warning("capture: the state of %s is left out: %.1f MB, over %.1f", dnn, size, most)
-        return 0 < memory.size_bytes <= _STATE_LIMIT
 
     def input(self, event: InputEvent) -> None:
         """Keep what the user did."""
@@ -180,6 +167,14 @@ def plain(value: Any) -> Any:
 def _halved(array: np.ndarray) -> np.ndarray:
     """Floats in half precision: a mask of 256 x 256 takes 10 kB so, else 27."""
     return array.astype(np.float16) if array.dtype.kind == "f" else array
+
+
+def _fits(dnn: str, memory: Memory) -> bool:
+    """Whether a state is kept; one that is not is told of."""
+    size, most = memory.size_bytes / 1e6, _STATE_LIMIT / 1e6
+    if size > most:
+        log.warning("capture: the state of %s is left out: %.1f MB, over %.1f", dnn, size, most)
+    return size <= most
 
 
 def _states_data(known: Mapping[str, Values]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import io
 import itertools
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from mcap.writer import CompressionType, Writer
 from heimdall.capture import mcap_messages as messages
 from heimdall.capture.device_pose import DeviceLight, DevicePlane, DevicePose
 from heimdall.capture.lens import Camera
-from heimdall.capture.mcap_reader import McapReader
+from heimdall.capture.mcap_reader import McapReader, Message
 from heimdall.capture.pose import Pose
 from heimdall.coordinator.replay import replay
 from heimdall.errors import HeimdallError
@@ -54,13 +54,13 @@ class Fuzzed(Target):
         entries = list(_session())
         if random.random() < 0.25:
             crcs = bool(random.random() < 0.5)
-            return "bytes", in_bytes(_file(entries, crcs=crcs), random)
+            return "bytes", in_bytes(session_file(entries, crcs=crcs), random)
         for _ in range(random.integers(1, 4)):
             place = int(random.integers(len(entries)))
             entries[place] = _changed(entries[place], random)
             if random.random() < 0.15:
                 entries.insert(int(random.integers(len(entries))), entries.pop(place))
-        return "messages", _file(entries)
+        return "messages", session_file(entries)
 
     def run(self, name: str, raw: bytes) -> str:
         file = self.folder / f"damaged{self.suffix}"
@@ -169,7 +169,7 @@ def _changed(entry: Entry, random: np.random.Generator) -> Entry:
             return entry._replace(schema=pick(schemas, random))
 
 
-def _file(entries: list[Entry], *, crcs: bool = True) -> bytes:
+def session_file(entries: Iterable[Entry | Message], *, crcs: bool = True) -> bytes:
     """As ``McapWriter`` has it; uncompressed where its bytes are to be reached."""
     file = io.BytesIO()
     kind = CompressionType.ZSTD if crcs else CompressionType.NONE

@@ -14,11 +14,11 @@ from heimdall.app import DNN, App
 from heimdall.app.options import RunOptions
 from heimdall.capture.mcap_messages import PICTURES, RESULTS, STATES, read_array
 from heimdall.capture.mcap_reader import as_json, read_messages
-from heimdall.capture.mcap_writer import McapWriter
 from heimdall.errors import AppError, ConfigError, ModelError
 from heimdall.runtime.run import run_app
 from heimdall.runtime.session.session import Session
 from heimdall.system import paths
+from tests.fuzz.targets.mcap import session_file
 from tests.graph.models import model
 
 GREY = np.full((48, 64, 3), 128, np.uint8)
@@ -126,9 +126,12 @@ class Counting(App):
 USUAL: dict[str, Any] = {"headless": True, "size": (64, 48), "device": "onnxruntime", "frames": 60}
 
 
-@pytest.fixture
-def app(file, tmp_path):
-    path = tmp_path / "counting.py"
+CLIP = paths.ASSETS / "media" / "cup.mp4"
+
+
+@pytest.fixture(scope="module")
+def app(file, tmp_path_factory):
+    path = tmp_path_factory.mktemp("app") / "counting.py"
     path.write_text(REPLAYED.format(model=file, size=4))
     return str(path)
 
@@ -140,7 +143,7 @@ def kept(app, path, source, **options):
 
 
 def test_a_session_begins_with_zeros_and_so_does_a_run_on_it(app, tmp_path):
-    source = paths.ASSETS / "media" / "cup.mp4"
+    source = CLIP
     for name in ("first.mcap", "again.mcap"):
         found = kept(app, tmp_path / name, source)
         assert found == [*range(1, len(found) + 1)]
@@ -151,18 +154,16 @@ def test_a_session_begins_with_zeros_and_so_does_a_run_on_it(app, tmp_path):
 def part(path, of, state=None):
     """The rest of a session from the middle on, as tools for MCAP files cut it: its pictures, and
     the states of its networks, or ``state`` instead."""
-    writer = McapWriter(path)
     there = [each for each in read_messages(of) if each.topic in (PICTURES, STATES)]
-    for each in there[len(there) // 2 :]:
-        content = state or each.data if each.topic == STATES else each.data
-        writer._add(each.topic, each.at_ns, content)
-    writer.close()
+    rest = there[len(there) // 2 :]
+    if state is not None:
+        rest = [replace(each, data=state) if each.topic == STATES else each for each in rest]
+    path.write_bytes(session_file(rest))
 
 
 @pytest.mark.parametrize("device", ["onnxruntime", None])
 def test_a_run_on_a_part_of_a_session_goes_on_from_the_state_it_had(app, tmp_path, device):
-    clip = paths.ASSETS / "media" / "cup.mp4"
-    found = kept(app, tmp_path / "whole.mcap", clip, device=device, frames=90)
+    found = kept(app, tmp_path / "whole.mcap", CLIP, device=device, frames=90)
     states = [
         as_json(each) for each in read_messages(tmp_path / "whole.mcap") if each.topic == STATES
     ]
@@ -178,10 +179,17 @@ def test_a_run_on_a_part_of_a_session_goes_on_from_the_state_it_had(app, tmp_pat
 def test_a_large_state_is_left_out_and_told(tmp_path, caplog):
     app, size = tmp_path / "large.py", 1 << 19
     app.write_text(REPLAYED.format(model=saved(tmp_path / "large.onnx", size=size), size=size))
-    kept(str(app), tmp_path / "run.mcap", paths.ASSETS / "media" / "cup.mp4")
+    kept(str(app), tmp_path / "run.mcap", CLIP)
     topics = [each.topic for each in read_messages(tmp_path / "run.mcap")]
     assert topics.count(STATES) == 1
     assert caplog.text.count("the state of count is left out: 2.1 MB, over 1.0") == 1
+
+
+@pytest.fixture(scope="module")
+def whole(app, tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "whole.mcap"
+    kept(app, path, CLIP)
+    return path
 
 
 @pytest.mark.parametrize(
@@ -197,9 +205,10 @@ def test_a_large_state_is_left_out_and_told(tmp_path, caplog):
         (b'{"count": 5}', "int"),
     ],
 )
-def test_a_state_that_makes_no_sense_is_left_out_and_told(app, tmp_path, caplog, state, said):
-    kept(app, tmp_path / "whole.mcap", paths.ASSETS / "media" / "cup.mp4")
-    part(tmp_path / "part.mcap", tmp_path / "whole.mcap", state)
+def test_a_state_that_makes_no_sense_is_left_out_and_told(
+    app, whole, tmp_path, caplog, state, said
+):
+    part(tmp_path / "part.mcap", whole, state)
     assert kept(app, tmp_path / "again.mcap", tmp_path / "part.mcap")[0] == 1
     told = [each for each in caplog.messages if "begins with zeros" in each]
     assert bool(told) == bool(said)
