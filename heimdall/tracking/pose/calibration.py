@@ -187,11 +187,16 @@ class Calibration:
 
     def _found(self, grey: np.ndarray) -> BoardView | None:
         corners, numbers, _ = self._markers.detectMarkers(grey)
-        if numbers is None or not self._is_board(corners, numbers.ravel()):
+        if numbers is None:
             return None
-        there, ids, _, _ = self._corners.detectBoard(
-            grey, markerCorners=list(corners), markerIds=numbers
-        )
+        # OpenCV 4 and 5.0 print AprilTags turned by 180 degrees: boards of theirs count, too
+        turns = (0, 2) if "APRILTAG" in self.board.dictionary else (0,)
+        ways = [[np.roll(each, turn, axis=1) for each in corners] for turn in turns]
+        lying = next((way for way in ways if self._is_board(way, numbers.ravel())), None)
+        if lying is None:
+            self._foreign += len(numbers) >= 3
+            return None
+        there, ids, _, _ = self._corners.detectBoard(grey, markerCorners=lying, markerIds=numbers)
         if ids is None or len(ids) < LEAST_CORNERS:
             return None
         pixels = np.asarray(there, np.float64).reshape(-1, 2)
@@ -226,7 +231,6 @@ class Calibration:
             )
             if agree is not None and agree.sum() >= FITTING * 4 * len(numbers):
                 return True
-        self._foreign += len(numbers) >= 3
         return False
 
     @property

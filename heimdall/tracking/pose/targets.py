@@ -5,6 +5,7 @@ Axes of each: metres, the origin in its middle, x right, y up, z out of it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,9 @@ LEAST_FEATURES = 40
 SAME_SHARE = 0.25  # of one picture's features that another one shows too
 COMPARED = 360  # features of a picture, the finest of all, that tell it from another one
 _PREFIX = "DICT_"
+# The first tag of each family as AprilRobotics prints it: its cells row by row from the top left,
+# white is 1 (github.com/AprilRobotics/apriltag, tag36h11.c and its siblings).
+_FIRST_TAGS = {"16h5": 0x231B, "25h9": 0x155CBF1, "36h10": 0x1CA92A687, "36h11": 0xD5D628584}
 
 
 @dataclass(frozen=True)
@@ -124,13 +128,34 @@ class Prepared:
         return _rectangle(*sides)
 
 
+@functools.cache
 def dictionary(name: str) -> cv2.aruco.Dictionary:
-    """A dictionary of OpenCV. Raises ConfigError for a name that it does not know, with those that
-    it does."""
+    """A dictionary of OpenCV; families of AprilTags stand upright as AprilRobotics prints them,
+    with any version of OpenCV. Raises ConfigError for a name that it does not know, with those
+    that it does."""
     number = getattr(cv2.aruco, name, None) if name.startswith(_PREFIX) else None
     if number is None:
         raise ConfigError(unknown("dictionary", name, [n for n in dir(cv2.aruco) if _PREFIX in n]))
-    return cv2.aruco.getPredefinedDictionary(number)
+    known = cv2.aruco.getPredefinedDictionary(number)
+    first = _FIRST_TAGS.get(name.removeprefix("DICT_APRILTAG_").lower())
+    return known if first is None else _upright(name, known, first)
+
+
+def _upright(name: str, known: cv2.aruco.Dictionary, first: int) -> cv2.aruco.Dictionary:
+    """A dictionary turned so that the cells of its first tag are ``first``. OpenCV 4 and 5.0 have
+    AprilTags turned by 180 degrees (opencv-python, issue 1195), later ones do not."""
+    side = known.markerSize
+    cells = [cv2.aruco.Dictionary.getBitsFromByteList(each[None], side) for each in known.bytesList]
+    wanted = np.array([first >> at & 1 for at in reversed(range(side**2))]).reshape(side, side)
+    for turn in range(4):
+        if (np.rot90(cells[0], turn) == wanted).all():
+            turned = [
+                cv2.aruco.Dictionary.getByteListFromBits(np.rot90(each, turn).copy())
+                for each in cells
+            ]
+            codes = np.concatenate(turned)
+            return cv2.aruco.Dictionary(codes, side, known.maxCorrectionBits)
+    raise ConfigError(f"OpenCV {cv2.__version__} has other tags in {name} than AprilRobotics")
 
 
 def prepare(targets: Sequence[Target]) -> list[Prepared]:

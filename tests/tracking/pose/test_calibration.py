@@ -9,6 +9,8 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
 from heimdall.tracking.pose.paper import board_page, print_board
+from heimdall.tracking.pose.solve import planar
+from heimdall.tracking.pose.targets import dictionary
 from tests.tracking.pose.photographed import BENT, BOARD, around, photographed_board
 
 
@@ -150,3 +152,26 @@ def test_the_board_is_printed(tmp_path):
         print_board(BOARD, tmp_path / "board.svg")
     with pytest.raises(ConfigError, match="cannot write"):
         print_board(BOARD, tmp_path / "board.png" / "board.png")
+
+
+def upside_down(name):
+    """A dictionary turned by 180 degrees, as OpenCV 4 and 5.0 have AprilTags."""
+    known = dictionary(name)
+    side = known.markerSize
+    cells = [cv2.aruco.Dictionary.getBitsFromByteList(e[None], side) for e in known.bytesList]
+    codes = [cv2.aruco.Dictionary.getByteListFromBits(each[::-1, ::-1].copy()) for each in cells]
+    return cv2.aruco.Dictionary(np.concatenate(codes), side, known.maxCorrectionBits)
+
+
+@pytest.mark.parametrize("printed_by", [dictionary, upside_down])
+def test_boards_of_apriltags_count_however_their_tags_are_turned(printed_by, monkeypatch):
+    board = ChessBoard(7, 5, "DICT_APRILTAG_36h11")
+    with monkeypatch.context() as patch:
+        patch.setattr("heimdall.tracking.pose.calibration.dictionary", printed_by)
+        photographed = photographed_board(board)
+    calibration = looked_at([photographed.taken(pose) for pose in around(12)], board)
+    assert len(calibration.views) >= 10
+    for view in calibration.views:
+        poses = planar(BENT, view.points * (1, -1, 1), view.pixels)
+        off = BENT.pixels(poses[0].to_camera(view.points * (1, -1, 1))) - view.pixels
+        assert np.abs(off).max() < 2
