@@ -38,3 +38,29 @@ def test_classes_do_not_suppress_one_another() -> None:
 
 def test_nothing_in_nothing_out() -> None:
     assert len(nms(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), 0.5)) == 0
+
+
+def test_a_crowd_keeps_everyone() -> None:
+    """400 people, each found by 20 cells: the best 100 boxes are those of a few of them."""
+    rng = np.random.default_rng(0)
+    places = np.stack(np.meshgrid(np.arange(20), np.arange(20)), axis=-1).reshape(-1, 1, 2) * 30.0
+    corners = (places + rng.uniform(-1, 1, (400, 20, 2))).reshape(-1, 2)
+    boxes = np.concatenate([corners, corners + 20], axis=1).astype(np.float32)
+    sure = np.repeat(np.linspace(0.5, 0.9, 400), 20) + rng.uniform(0, 0.05, 8000)
+    kept = nms(boxes, sure.astype(np.float32), 0.5)
+    assert set(kept // 20) == set(range(400))
+    assert len(kept) == 400
+
+
+def test_classes_stay_apart_where_boxes_leave_the_picture() -> None:
+    """OpenCV alone moves the second box, of class 1, by 411 and so onto the first."""
+    boxes = np.array([[300, 300, 410, 410], [-111, -111, -1, -1]], np.float32)
+    scores = np.array([0.9, 0.8], np.float32)
+    assert nms(boxes, scores, 0.5, classes=np.array([0, 1])).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("broken", [np.inf, -np.inf, np.nan])
+def test_a_box_that_is_not_finite_removes_no_other(broken) -> None:
+    boxes = np.array([[0, 0, 10, 10], [0, 0, broken, 10], [50, 50, 60, 60]], np.float32)
+    kept = nms(boxes, np.array([0.9, 0.8, 0.7], np.float32), 0.5, classes=np.array([0, 0, 1]))
+    assert {0, 2} <= set(kept.tolist())
