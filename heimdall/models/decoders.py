@@ -7,6 +7,7 @@ picture was letterboxed or stretched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,12 @@ class Decoder:
             + (f": {hint}" if hint else "")
         )
 
+    def _skew(self, shape: Sequence[int], *, last: bool) -> float:
+        """How far (log of the ratio) maps of that ``shape`` are from the picture's aspect ratio,
+        if their channels come first, or ``last``."""
+        height, width = shape[1:3] if last else shape[2:]
+        return abs(math.log(height * self._input[1] / (width * self._input[0])))
+
     def _placement(self, context: Any) -> Letterbox:
         """What preprocess left: a Letterbox, or the frame's (height, width): then the frame
         fills the input."""
@@ -66,8 +73,10 @@ class HeatMaps(Decoder):
     def _check(self, outputs: Sequence[Tensor]) -> None:
         if len(outputs) != 1 or len(outputs[0].shape) != 4 or outputs[0].shape[0] != 1:
             raise self._mismatch(outputs)
-        _, *sides = outputs[0].shape
-        if (sides[2] < min(sides[:2])) != self._last:
+        given, other = (
+            self._skew(outputs[0].shape, last=last) for last in (self._last, not self._last)
+        )
+        if given > other + 0.25:  # maps are rarely padded by more
             raise self._mismatch(outputs, f"set channels_last={not self._last}")
         self._name = outputs[0].name
 
@@ -96,26 +105,38 @@ class Masks(Decoder):
 
     For outputs of shape (1, classes, h, w) or (1, h, w, classes); ``channel`` is the class,
     ``activation`` what makes probabilities of the output: "none", "sigmoid", or "softmax" over
-    the classes.
+    the classes. Without ``channels_last`` the picture's aspect ratio says where the classes are;
+    if both orders fit, it is that of the input.
     """
 
     wants = "one output of shape (1, classes, height, width) or (1, height, width, classes)"
 
-    def __init__(self, channel: int = 0, *, activation: str = "none") -> None:
+    def __init__(
+        self, channel: int = 0, *, activation: str = "none", channels_last: bool | None = None
+    ) -> None:
         if activation not in ACTIVATIONS:
             raise ConfigError(unknown("activation of a mask", activation, ACTIVATIONS))
-        self._channel, self._activation = channel, activation
+        self._channel, self._activation, self._given = channel, activation, channels_last
+
+    def bind(self, graph: Graph) -> None:
+        self._input_last = graph.inputs[0].shape[-1] in (1, 3)
+        super().bind(graph)
 
     def _check(self, outputs: Sequence[Tensor]) -> None:
         if len(outputs) != 1 or len(outputs[0].shape) != 4 or outputs[0].shape[0] != 1:
             raise self._mismatch(outputs)
         (output,) = outputs
-        _, first, _, last = output.shape
-        self._last = last < first
-        classes = min(first, last)
+        self._last = self._channels_last(output.shape) if self._given is None else self._given
+        classes = output.shape[3 if self._last else 1]
         if not 0 <= self._channel < classes:
             raise self._mismatch(outputs, f"channel {self._channel} is none of its {classes}")
         self._name = output.name
+
+    def _channels_last(self, shape: Sequence[int]) -> bool:
+        first, last = (self._skew(shape, last=last) for last in (False, True))
+        if abs(first - last) < 0.01:
+            return self._input_last
+        return last < first
 
     def __call__(self, outputs: Mapping[str, np.ndarray], context: Any) -> Mask:
         maps = outputs[self._name][0]

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from heimdall.errors import ConfigError, ModelError, unknown
-from heimdall.graph.graph import Graph
+from heimdall.graph.graph import Graph, Tensor
 from heimdall.models.base import Prepared
 from heimdall.models.letterbox import Letterbox, letterbox
 
@@ -20,7 +20,8 @@ class ImageInput:
 
     The picture is fitted into the model's input ("letterbox": aspect ratio kept, black below or
     beside it; "stretch": not kept), its values become ``(pixel * scale - mean) / std``, and its
-    channels red, green, blue (``rgb=False``: blue, green, red). Size, order of the axes, number
+    channels red, green, blue (``rgb=False``: blue, green, red). ``scale`` is 1/255 by default, and
+    1 for a model whose input holds integers: these are rounded. Size, order of the axes, number
     of channels (3, or 1 for grey) and type are read from the model. The context that ``decode``
     gets is the Letterbox that leads back to frame pixels.
     """
@@ -28,7 +29,7 @@ class ImageInput:
     def __init__(
         self,
         *,
-        scale: float = 1 / 255,
+        scale: float | None = None,
         mean: float | Sequence[float] = 0.0,
         std: float | Sequence[float] = 1.0,
         rgb: bool = True,
@@ -66,7 +67,26 @@ class ImageInput:
         sides = tensor.shape[2:] if channels_first else tensor.shape[1:3]
         self._height, self._width = sides
         self._grey = tensor.shape[1 if channels_first else 3] == 1
-        self._dtype, self._name = tensor.dtype, tensor.name
+        self._dtype = tensor.dtype
+        self._integers = np.issubdtype(tensor.dtype, np.integer)
+        scale = (1 if self._integers else 1 / 255) if self._scale is None else self._scale
+        self._factor = np.float32(scale)
+        if self._integers:
+            self._check_range(tensor, graph.name)
+        self._name = tensor.name
+
+    def _check_range(self, tensor: Tensor, model: str) -> None:
+        """A picture is lost in a few integers, such as 0 and 1, and in more than the type holds."""
+        ends = (np.array([[0.0], [255.0]]) * self._factor - self._mean) / self._std
+        low, high = float(ends.min()), float(ends.max())
+        limits = np.iinfo(tensor.dtype)
+        if high - low < 16 or np.rint(low) < limits.min or np.rint(high) > limits.max:
+            raise ModelError(
+                f"input {tensor.name!r} of {model} holds integers ({tensor.dtype}: {limits.min} to "
+                f"{limits.max}); ImageInput would give it {low:g} to {high:g}: choose scale, mean "
+                "and std for that range, e.g. "
+                + ("scale=1, mean=128" if limits.max < 255 else "scale=1, mean=0, std=1")
+            )
 
     def __call__(self, image: np.ndarray) -> Prepared:
         """One BGR picture (h, w, 3) as the input tensor, and where it was put."""
@@ -77,7 +97,9 @@ class ImageInput:
             canvas = cv2.cvtColor(canvas, cv2.COLOR_BGR2GRAY)[..., None]
         elif self._rgb:
             canvas = canvas[..., ::-1]
-        tensor = (canvas * np.float32(self._scale) - self._mean) / self._std
+        tensor = (canvas * self._factor - self._mean) / self._std
+        if self._integers:
+            tensor = np.rint(tensor)
         if self._first:
             tensor = tensor.transpose(2, 0, 1)
         return Prepared({self._name: np.ascontiguousarray(tensor[None], self._dtype)}, placement)
