@@ -58,7 +58,8 @@ class Hands(Pipeline[list[Hand]]):
     def __init__(self, most: int = 2, score: float = 0.5, presence: float = 0.3) -> None:
         self.most, self.score, self.presence = most, score, presence
         # scores come as logits: comparing there saves a sigmoid over every anchor
-        self._logit = float(np.log(score / (1 - score)))
+        with np.errstate(divide="ignore"):  # 0 and 1: -inf and inf
+            self._logit = float(np.log(score) - np.log1p(-score))
 
     def prepare(
         self, stage: int, image: np.ndarray, previous: Sequence[Any], options: Mapping[str, Any]

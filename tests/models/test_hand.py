@@ -77,6 +77,15 @@ def test_a_hand_made_anchor_gives_its_palm() -> None:
     assert palm.score == pytest.approx(0.9526, abs=1e-3)
 
 
+@pytest.mark.parametrize(("score", "found"), [(0.0, 2), (0.95, 1), (0.96, 0), (1.0, 0)])
+def test_the_ends_of_the_score_are_scores(score: float, found: int) -> None:
+    pipeline, outputs = Hands(score=score), _palm_outputs()
+    outputs["Identity_1"][0, 500] = 3  # a score of 0.9526
+    outputs["Identity"][0, :, 2:4] = 1
+    context = pipeline.prepare(0, np.zeros((384, 384, 3), np.uint8), [], {})[0].context
+    assert len(pipeline.decode(0, outputs, context)) == found
+
+
 def test_no_palm_means_no_crops_and_no_hands() -> None:
     pipeline, image = Hands(), np.zeros((480, 640, 3), np.uint8)
     context = pipeline.prepare(0, image, [], {})[0].context
