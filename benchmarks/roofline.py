@@ -50,7 +50,7 @@ def copy_gbs(engine: OpenCLEngine) -> float:
     flags = cl.mem_flags.READ_WRITE
     x, y = (cl.Buffer(engine.context, flags, _COPIED) for _ in range(2))
     for buffer in (x, y):
-        cl.enqueue_fill_buffer(engine.queue, buffer, np.float32(1), 0, _COPIED)
+        cl.enqueue_fill_buffer(engine.queue, buffer, np.ones(1, np.float32), 0, _COPIED)
     kernel = cl.Kernel(cl.Program(engine.context, _COPY).build(cache_dir=False), "copy")  # type: ignore[arg-type]
     kernel.set_args(x, y)
     size = (_COPIED // 64 // _ITEM,)

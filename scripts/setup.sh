@@ -46,11 +46,11 @@ line_for() {
 }
 
 recent_enough() {
-    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
 }
 
 find_python() {
-    for candidate in "${PYTHON:-python3}" python3.13 python3.12 python3.11 python3.10; do
+    for candidate in "${PYTHON:-python3}" python3.14 python3.13 python3.12 python3.11; do
         if recent_enough "$candidate"; then
             echo "$candidate"
             return
@@ -63,9 +63,9 @@ find_python() {
 
 make_venv() {
     base=$(find_python) || {
-        permitted || die "needs Python 3.10 or later; $(line_for python3 python3-venv)"
+        permitted || die "needs Python 3.11 or later; $(line_for python3 python3-venv)"
         apt_install python3 python3-venv
-        base=$(find_python) || die "needs Python 3.10 or later, and this system has an older one"
+        base=$(find_python) || die "needs Python 3.11 or later, and this system has an older one"
     }
     if ! "$base" -c 'import venv, ensurepip' >/dev/null 2>&1; then
         permitted || die "Python lacks venv; $(line_for python3-venv), then try again"

@@ -9,8 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-
-from typing_extensions import Self
+from typing import Self
 
 from heimdall.system.certificate import CONFIG
 

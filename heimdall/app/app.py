@@ -18,7 +18,9 @@ from heimdall.errors import AppError, unknown
 from heimdall.vocabulary.enums import Admission, Content, Luminance, RenderPriority
 
 if TYPE_CHECKING:
-    from typing_extensions import ParamSpec, Self
+    from typing import Self
+
+    from typing_extensions import ParamSpec
 
     from heimdall.capture.source import Frame
     from heimdall.render import Key, Pointer, Scene, Scroll

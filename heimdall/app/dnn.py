@@ -13,9 +13,9 @@ from heimdall.vocabulary.enums import Precision, Priority
 from heimdall.vocabulary.hearing import Hearing, hearing_of
 
 if TYPE_CHECKING:
-    from typing import TypeGuard
+    from typing import Self, TypeGuard
 
-    from typing_extensions import Self, Unpack
+    from typing_extensions import Unpack
 
     from heimdall.models.base import Pipeline
     from heimdall.models.custom import Decode, Preprocess

@@ -13,7 +13,7 @@ from heimdall.system import paths
 from heimdall.vocabulary.enums import Precision, Priority
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
     from heimdall.models.generation.answer import Answer, OnToken
     from heimdall.models.generation.sampling import Sampling

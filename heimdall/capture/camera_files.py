@@ -19,6 +19,7 @@ import logging
 import math
 import re
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,6 @@ from typing import Any
 from heimdall.capture.lens import Camera
 from heimdall.errors import ConfigError
 from heimdall.system import paths
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 log = logging.getLogger(__name__)
 

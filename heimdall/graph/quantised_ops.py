@@ -104,7 +104,7 @@ def _sum(
 
 def _bias(to: WholeNumbers, bias: str, *scales: str) -> str:
     """A bias in steps of the product of both scales."""
-    step, data = np.float64(1), to.array(bias)
+    step, data = np.ones(1), to.array(bias)
     for name in scales:
         array = to.array(name)
         if array is None or data is None:

@@ -233,6 +233,8 @@ def _tensor(line: np.ndarray, width: int) -> np.ndarray:
 def _first(regions: Sequence[TextRegion], box: Sequence[float] | None) -> list[TextRegion]:
     """The regions nearest to the middle of the box first; without one, the largest."""
     if box is None:
-        return sorted(regions, key=lambda each: -cv2.contourArea(np.float32(each.corners)))
+        return sorted(
+            regions, key=lambda each: -cv2.contourArea(np.asarray(each.corners, np.float32))
+        )
     middle = np.reshape(np.asarray(box, np.float32), (2, 2)).mean(axis=0)
     return sorted(regions, key=lambda each: float(np.hypot(*(each.corners.mean(axis=0) - middle))))

@@ -67,7 +67,7 @@ class Hand:
         """Thumb tip to index tip, over the palm's length: below about 0.35 it is a pinch."""
         tip = np.linalg.norm(self.points[4, :2] - self.points[8, :2])
         palm = np.linalg.norm(self.points[0, :2] - self.points[9, :2])
-        return float(tip / max(palm, 1e-6))
+        return float(tip / max(float(palm), 1e-6))
 
     @property
     def pointing(self) -> bool:

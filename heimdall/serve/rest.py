@@ -208,7 +208,7 @@ class _Rest:
         try:
             with self._door.reading(request):
                 return await asyncio.wait_for(bodies.read(request, most), limits.body_s)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             raise RefusedError(
                 Reason.SLOW, f"the request did not come within {limits.body_s:g} s"
             ) from None

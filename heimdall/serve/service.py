@@ -177,7 +177,7 @@ class Service:
             try:
                 found = await asyncio.wrap_future(self._submit(asked))
             except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is not None and _being_cancelled(task):
+                if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise
                 raise RefusedError(Reason.BUSY, "the server is closing") from None
             except Exception as error:
@@ -201,12 +201,6 @@ class Service:
                 return tensor
         known = ", ".join(tensor.name for tensor in inputs)
         raise wrong(f"{model} has no input {str(name)[:80]!r}; it has: {known}")
-
-
-def _being_cancelled(task: asyncio.Task[Any]) -> bool:
-    """True if this task was cancelled, rather than the inference it waits for."""
-    asks = getattr(task, "cancelling", None)  # since Python 3.11
-    return True if asks is None else bool(asks())
 
 
 def _failure(model: str, error: Exception) -> RefusedError:

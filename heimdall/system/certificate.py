@@ -90,7 +90,7 @@ def _fits(file: Path, names: Sequence[str]) -> bool:
         holds = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (OSError, ValueError, x509.ExtensionNotFound):
         return False
-    left = known.not_valid_after_utc - datetime.datetime.now(datetime.timezone.utc)
+    left = known.not_valid_after_utc - datetime.datetime.now(datetime.UTC)
     return left > _LEAST_LEFT and all(_name(each) in holds for each in names)
 
 
@@ -103,7 +103,7 @@ def _made(names: Sequence[str]) -> bytes:
 
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Heimdall on this machine")])
-    now = datetime.datetime.now(datetime.timezone.utc)
+    now = datetime.datetime.now(datetime.UTC)
     usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     signed = (
         x509.CertificateBuilder()

@@ -6,14 +6,13 @@ asked for, the plain string will do. Each default is the same wherever it stands
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Literal
 
 
-class Name(str, Enum):
-    """One of a few names. It prints as its string in every Python (their own rules differ)."""
+class Name(StrEnum):
+    """One of a few names. It prints as its string, in a list too."""
 
-    __str__ = str.__str__
     __repr__ = str.__repr__
 
     @classmethod

@@ -72,7 +72,7 @@ def test_batch_norm_and_constant_arithmetic_are_folded():
     weights = np.ones((4, 3, 1, 1), np.float32)
     stats = {f"bn{i}": np.ones(4, np.float32) for i in range(4)}
     nodes = [
-        helper.make_node("Constant", [], ["two"], value=numpy_helper.from_array(np.float32(2))),
+        helper.make_node("Constant", [], ["two"], value=numpy_helper.from_array(np.array(2, "f"))),
         helper.make_node("Mul", ["w", "two"], ["w2"]),
         helper.make_node("Conv", ["x", "w2"], ["c"]),
         helper.make_node("BatchNormalization", ["c", *stats], ["y"]),

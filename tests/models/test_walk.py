@@ -18,9 +18,9 @@ class Counting(Pipeline):
 
     def prepare(self, stage, image, previous, options):
         if stage == 0:
-            return [Prepared({"x": np.float32(options.get("hands", 2))}, "whole")]
+            return [Prepared({"x": np.array(options.get("hands", 2), "f")}, "whole")]
         count = int(previous[0]) if stage == 1 else len(previous)
-        return [Prepared({"x": np.float32(i)}, i) for i in range(count)]
+        return [Prepared({"x": np.array(i, "f")}, i) for i in range(count)]
 
     def decode(self, stage, outputs, context):
         return float(outputs["y"])

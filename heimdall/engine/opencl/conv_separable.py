@@ -18,7 +18,7 @@ from heimdall.engine.opencl.conv_check import check
 from heimdall.engine.opencl.conv_pass import passes
 from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.conv_tiles import Split
-from heimdall.engine.opencl.launch import Plan, Ref, Traits
+from heimdall.engine.opencl.launch import Arg, Plan, Ref, Traits
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.lowered import Separable
 from heimdall.engine.opencl.separable_tiles import NEAR_FLOATS, separable_cut
@@ -71,7 +71,7 @@ class _Builder(ConvBuilder):
         pointwise = self._store_weights(np.concatenate(packed), "pointwise")
         act = spec.activation
         counts = (x.blocks, last, whole)
-        extra = (
+        extra: tuple[Arg, ...] = (
             *(Ref(inner_bias), np.float32(act.p), np.float32(act.q), Ref(pointwise)),
             *(np.int32(count) for count in counts),
         )

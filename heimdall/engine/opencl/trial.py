@@ -185,7 +185,7 @@ def _there_and_back(trial: Trial, way: str) -> bool:
     values = np.arange(1024, dtype=np.float32)
     with transfer.opened(buffer, 0, 1024, write=True) as floats:
         floats[:] = values
-    cl.enqueue_fill_buffer(trial.queue, buffer, np.float32(3), 4 * 256, 4 * 256)
+    cl.enqueue_fill_buffer(trial.queue, buffer, np.full(1, 3, np.float32), 4 * 256, 4 * 256)
     finish(trial.queue)
     values[256:512] = 3
     with transfer.opened(buffer, 0, 1024, write=False) as floats:

@@ -234,7 +234,7 @@ class _Bench:
     def _zeros(self, size: int) -> cl.Buffer:
         size = -(-size // 4) * 4
         buffer = cl.Buffer(self._engine.context, cl.mem_flags.READ_WRITE, size)
-        cl.enqueue_fill_buffer(self._engine.queue, buffer, np.float32(0), 0, size)
+        cl.enqueue_fill_buffer(self._engine.queue, buffer, np.zeros(1, np.float32), 0, size)
         return buffer
 
 

@@ -35,8 +35,12 @@ class _Walker:
         pieces last."""
         size = 2 * _LINE_BYTES * counted
         counters = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size)
-        cl.enqueue_fill_buffer(queue, counters, np.int32(0), 0, size)
-        args = [*bound, counters, np.int32(bound[-1].size // _PIECE_BYTES)]
+        cl.enqueue_fill_buffer(queue, counters, np.zeros(1, np.int32), 0, size)
+        args: list[cl.Buffer | np.generic] = [
+            *bound,
+            counters,
+            np.int32(bound[-1].size // _PIECE_BYTES),
+        ]
         set_arguments(kernel, args)
         self._queue, self._kernel, self._task = queue, kernel, len(args)
         self._held = args  # setting an argument does not keep it (OpenCL 3.0 API, 5.9.2)

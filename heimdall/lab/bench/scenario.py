@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import os
-import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -46,11 +46,6 @@ from heimdall.lab.bench.systems import parse_system
 from heimdall.lab.scenarios import FOLDERS
 from heimdall.schedulers import name_of
 from heimdall.vocabulary.processors import GPU
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _OF_FRAMES = ("fps", "size", "scheduler", "seed", "throttle", "without")
 _OF_REQUESTS = (

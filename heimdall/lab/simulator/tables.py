@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,11 +11,6 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.problems import problem
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 AGAIN = "measure again (heimdall measure)"
 

@@ -114,7 +114,7 @@ class Door:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection, arrived, ssl=tls, ssl_handshake_timeout=limit_s
             )
-        except (OSError, asyncio.TimeoutError):  # it has gone, or speaks no TLS
+        except OSError:  # TimeoutError too: it has gone, or speaks no TLS
             connection.connection_lost(None)
 
     def _make_room(self) -> bool:

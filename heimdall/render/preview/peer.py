@@ -92,7 +92,7 @@ class Peer:
             return await asyncio.wait_for(making, _ANSWER_S)
         except MessageError:
             raise
-        except (TimeoutError, asyncio.TimeoutError):
+        except TimeoutError:
             raise MessageError(f"no answer could be made within {_ANSWER_S:g} s") from None
         except Exception as error:  # its parser raises whatever comes
             log.debug("an offer cannot be used", exc_info=True)

@@ -117,7 +117,7 @@ class Viewer:
             try:
                 await asyncio.wait_for(self._send(data), STALLED_S)
                 await asyncio.wait_for(self._until(lambda: self._may_send), STALLED_S)
-            except (asyncio.TimeoutError, TimeoutError):  # one and the same since Python 3.11
+            except TimeoutError:
                 raise StalledError from None
             self._tell()
 

@@ -135,7 +135,7 @@ def reference(case: Case, arrays: dict[str, np.ndarray], act) -> np.ndarray:
         op, values, more = _ACTIVATIONS[act][1]
         names = [f"v{index}" for index in range(len(values))]
         constants += [
-            numpy_helper.from_array(np.float32(v), n) for n, v in zip(names, values, strict=True)
+            numpy_helper.from_array(np.array(v, "f"), n) for n, v in zip(names, values, strict=True)
         ]
         append(op, names, **more)
     if case.residual and not spec.residual_before_activation:

@@ -103,7 +103,7 @@ def test_clip_and_prelu(check, build, opset):
         constants = {"s": slopes}
     else:
         clip = node("Clip", "x lo hi", "a")
-        constants = {"s": slopes, "lo": np.float32(-0.5), "hi": np.float32(1.5)}
+        constants = {"s": slopes, "lo": np.array(-0.5, "f"), "hi": np.array(1.5, "f")}
     check(build([clip, node("PRelu", "a s")], {"x": (1, 20, 3, 5)}, constants, opset=opset))
 
 

@@ -64,7 +64,7 @@ def test_frames_of_the_surface_arrive_upright_and_the_newest_next(preview, headl
             preview.frame(headless)
             try:
                 message = await socket.receive(0.02)
-            except (asyncio.TimeoutError, TimeoutError):
+            except TimeoutError:
                 continue
             number = int.from_bytes(message.data[:4], "big")
             jpeg = np.frombuffer(message.data[6:], np.uint8)

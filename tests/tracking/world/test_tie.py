@@ -50,7 +50,7 @@ def taken(tie: Tie, room: StandIn, poses: list[Pose], seen=noisy):
 def error(setting, pose: Pose) -> tuple[float, float]:
     """Of a camera that the map has, degrees and share of its distance."""
     turn, move = apart(setting.camera(in_map(pose)), pose)
-    return np.degrees(turn), move / np.linalg.norm(pose.translation)
+    return float(np.degrees(turn)), float(move / np.linalg.norm(pose.translation))
 
 
 def test_points_on_the_marker_say_the_scale_before_the_camera_moves():

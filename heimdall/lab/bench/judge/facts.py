@@ -43,7 +43,7 @@ def describe_machine(device: str | None, progress: Progress = no_progress) -> di
         "python": platform.python_version(),
         "onnxruntime": listed["onnxruntime"]["version"],
         "heimdall": heimdall.__version__,
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "providers": [
             name for name in available_providers() if name not in _SLOW and _finds_a_gpu(name)
         ],

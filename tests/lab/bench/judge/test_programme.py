@@ -6,17 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.lab.bench.judge.programme import SHARES, Apart, FailedPartError, Programme, measure
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ABOUT = {"cpu": "C", "cores": 2, "gpu": "G", "providers": []}
 FIGURES = {"fps_mean": 30.0, "power_w": None, "dnns": {}}
