@@ -19,6 +19,12 @@ from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 
 GUESSED_DEGREES = 60.0  # across a picture of 4:3, if not calibrated: webcams have 55-70
+COUNTS = (0, 4, 5, 8, 12, 14)  # of coefficients, as OpenCV has them
+FISHEYE_COUNT = 4
+WIDEST = np.radians(85.0)  # from the axis: a ray farther off would have no z = 1
+_STEPS = 20  # of what inverts a lens
+# OpenCV stops after five steps by itself, 0.3 pixels off at the edges of wide lenses
+_UNTIL = (cv2.TERM_CRITERIA_COUNT + cv2.TERM_CRITERIA_EPS, _STEPS, 1e-3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +68,11 @@ def _three(given: object) -> np.ndarray | None:
 @dataclass(frozen=True)
 class Camera:
     """Intrinsics of a picture ``width`` x ``height``: focal lengths and centre in pixels, and
-    OpenCV's ``distortion`` (k1, k2, p1, p2, k3); with the ``pose``, where that is known.
+    OpenCV's ``distortion``: k1, k2, p1, p2, k3, of a rational lens k4, k5, k6 too; of a ``fisheye``
+    k1 to k4 by Kannala and Brandt. With the ``pose``, where that is known.
     ``guessed``: it was not calibrated. ``motion``: what its sensors say; None: nothing.
-    ``device``: what a device that tracks itself says of the picture; None: it does not."""
+    ``device``: what a device that tracks itself says of the picture; None: it does not.
+    Raises ConfigError for a number of coefficients that no such lens has."""
 
     width: int
     height: int
@@ -77,6 +85,15 @@ class Camera:
     guessed: bool = False
     motion: Motion | None = None
     device: DevicePose | None = None
+    fisheye: bool = False
+
+    def __post_init__(self) -> None:
+        counts = (FISHEYE_COUNT,) if self.fisheye else COUNTS
+        if len(self.distortion) not in counts:
+            raise ConfigError(
+                f"a {'fisheye' if self.fisheye else 'lens'} of {len(self.distortion)} distortion "
+                f"coefficients: give {' or '.join(map(str, counts))}"
+            )
 
     @classmethod
     def guess(cls, width: int, height: int) -> Camera:
@@ -99,7 +116,7 @@ class Camera:
 
     @property
     def coefficients(self) -> np.ndarray:
-        """The distortion as OpenCV's functions take it."""
+        """The distortion as OpenCV's functions take it, those of ``cv2.fisheye`` for a fisheye."""
         return np.array(self.distortion, np.float64)
 
     def at(self, pose: Pose | None) -> Camera:
@@ -133,13 +150,43 @@ class Camera:
         if not len(where):
             return np.empty((0, 2))
         still = np.zeros(3)
-        seen = cv2.projectPoints(where, still, still, self.matrix, self.coefficients)[0]
+        project = cv2.fisheye.projectPoints if self.fisheye else cv2.projectPoints
+        seen = project(where, still, still, self.matrix, self.coefficients)[0]
         return np.asarray(seen)[:, 0]
 
     def rays(self, pixels: np.ndarray) -> np.ndarray:
-        """The directions that pixels (n, 2) look in, before the camera, z = 1: (n, 3)."""
+        """The directions that pixels (n, 2) look in, before the camera, z = 1: (n, 3). Pixels of a
+        fisheye that are farther than 85 degrees from its axis count as 85 degrees."""
         where = np.asarray(pixels, np.float64).reshape(-1, 1, 2)
         if not len(where):
             return np.empty((0, 3))
-        flat = cv2.undistortPoints(where, self.matrix, self.coefficients)[:, 0]
+        if self.fisheye:
+            flat = self._unbent((where[:, 0] - (self.cx, self.cy)) / (self.fx, self.fy))
+        elif hasattr(cv2, "undistortPointsIter"):  # OpenCV 4
+            flat = cv2.undistortPointsIter(
+                where, self.matrix, self.coefficients, None, None, _UNTIL
+            )[:, 0]
+        else:
+            flat = cv2.undistortPoints(
+                where, self.matrix, self.coefficients, None, None, None, _UNTIL
+            )[:, 0]
+        # coefficients of no lens lead to no direction: then it is ahead
+        flat = np.nan_to_num(flat, nan=0.0, posinf=0.0, neginf=0.0)
         return np.column_stack([flat, np.ones(len(flat))])
+
+    def straightened(self, pixels: np.ndarray) -> np.ndarray:
+        """Where pixels (n, 2) would be without distortion: (n, 2)."""
+        return self.rays(pixels)[:, :2] * (self.fx, self.fy) + (self.cx, self.cy)
+
+    def _unbent(self, bent: np.ndarray) -> np.ndarray:
+        """Newton's method for the angles from the axis that a fisheye shows at ``bent`` (n, 2)."""
+        far = np.linalg.norm(bent, axis=1)
+        powers = np.array([1, 3, 5, 7, 9])
+        shares = np.array([1.0, *self.distortion])
+        angles = np.minimum(far, WIDEST)
+        for _ in range(_STEPS):
+            off = (shares * angles[:, None] ** powers).sum(axis=1) - far
+            slopes = (shares * powers * angles[:, None] ** (powers - 1)).sum(axis=1)
+            angles = np.clip(angles - off / np.maximum(slopes, 0.1), 0, WIDEST)
+        times = np.divide(np.tan(angles), far, out=np.ones_like(far), where=far > 1e-9)
+        return np.asarray(bent * times[:, None])

@@ -44,8 +44,8 @@ def head_pose(points: np.ndarray, camera: Camera) -> Pose:
     of ``camera``. How far it is follows from an adult's size."""
     vertices, _ = canonical_face()
     rigid = list(RIGID)
-    known, seen = vertices[rigid], points[rigid, :2].astype(np.float64)
-    lens = camera.matrix, camera.coefficients
+    known, seen = vertices[rigid], camera.straightened(points[rigid, :2])
+    lens = camera.matrix, None
     _, turned, moved = cv2.solvePnP(known, seen, *lens, flags=cv2.SOLVEPNP_SQPNP)
     turned, moved = cv2.solvePnPRefineLM(known, seen, *lens, turned, moved)
     return Pose.of(turned, moved)

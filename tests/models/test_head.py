@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -86,3 +88,11 @@ def test_the_canonical_face_is_a_head_of_metres() -> None:
     assert ((outwards * (a + b + c)).sum(axis=1) > 0).mean() > 0.9  # lips and nostrils fold
     with pytest.raises(ValueError, match="read-only"):
         vertices[0] = 0
+
+
+@pytest.mark.parametrize("pose", POSES)
+def test_a_heads_pose_is_found_through_a_fisheye(pose: Pose) -> None:
+    fisheye = replace(CAMERA, distortion=(-0.01, 0.05, -0.04, 0.01), fisheye=True)
+    found = head_pose(seen(pose, fisheye), fisheye)
+    assert degrees(found, pose) < 0.01
+    assert found.translation == pytest.approx(pose.translation, abs=1e-4)

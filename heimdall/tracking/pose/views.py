@@ -292,7 +292,7 @@ def agreed(lens: Camera, points: np.ndarray, seen: np.ndarray) -> Pose | None:
     if len(points) < LEAST_MATCHES:
         return None
     ok, turn, move, agree = cv2.solvePnPRansac(
-        points, seen, lens.matrix, lens.coefficients,
+        points, lens.straightened(seen), lens.matrix, None,
         iterationsCount=TRIES, reprojectionError=RELOCALISED_PX * lens.width / 1280,
         flags=cv2.SOLVEPNP_AP3P,
     )  # fmt: skip

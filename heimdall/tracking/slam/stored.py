@@ -14,6 +14,7 @@ from typing import Any
 import cv2
 import numpy as np
 
+from heimdall.capture.lens import COUNTS, FISHEYE_COUNT
 from heimdall.tracking.slam import wire
 from heimdall.tracking.slam.found import HORIZONTAL, UNKNOWN, VERTICAL
 from heimdall.tracking.slam.model import Map
@@ -21,7 +22,6 @@ from heimdall.tracking.slam.picture import SIDE_PX
 
 VERSION = 1
 MOST_KEYFRAMES, MOST_POINTS, MOST_PLANES = 1000, 1 << 21, 1000
-MOST_COEFFICIENTS = 14
 WORDS = "room"  # the array with those
 FLOAT, WHOLE, BYTE = "f", "i", "u"
 
@@ -165,11 +165,14 @@ def _within(name: str, ids: np.ndarray, points: int) -> None:
 
 def _checked(lens: list[Any]) -> tuple[int, int]:
     """The size of a lens's picture."""
-    wide, high, fx, fy, cx, cy, distortion = lens
+    wide, high, fx, fy, cx, cy, distortion, *rest = lens
+    fisheye = rest == [True]
+    _require(fisheye or rest in ([], [False]), "a lens is none")
     good = all(type(each) is int and 16 <= each <= SIDE_PX for each in (wide, high))
-    good = good and _positive(fx) and _positive(fy) and len(distortion) <= MOST_COEFFICIENTS
-    rest = (cx, cy, *distortion)
-    good = good and all(type(e) in (int, float) and math.isfinite(e) for e in rest)
+    good = good and _positive(fx) and _positive(fy)
+    good = good and len(distortion) in ((FISHEYE_COUNT,) if fisheye else COUNTS)
+    numbers = (cx, cy, *distortion)
+    good = good and all(type(e) in (int, float) and math.isfinite(e) for e in numbers)
     _require(good, "a lens is none")
     return wide, high
 

@@ -20,7 +20,7 @@ from heimdall.tracking.slam.model import POINTS, Keyframe, Map, NewKeyframe, Upd
 from heimdall.tracking.slam.picture import Picture
 
 MOST_BYTES = 1 << 30
-LENS = ("width", "height", "fx", "fy", "cx", "cy", "distortion")
+LENS = ("width", "height", "fx", "fy", "cx", "cy", "distortion", "fisheye")
 
 
 @dataclass(eq=False)
@@ -217,6 +217,6 @@ def _down(lens: Camera) -> dict[str, np.ndarray]:
 
 
 def _camera(lens: list[Any], down: np.ndarray | None) -> Camera:
-    named = dict(zip(LENS, lens, strict=True))
+    named = dict(zip(LENS, lens, strict=False))  # maps kept before fisheyes were known have less
     motion = Motion(down) if down is not None else None
     return Camera(**{**named, "distortion": tuple(named["distortion"])}, motion=motion)

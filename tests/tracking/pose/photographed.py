@@ -61,7 +61,7 @@ def photographed_board(board: ChessBoard = BOARD, camera: Camera = BENT) -> Phot
 
 
 @functools.cache
-def desk(target: str = "marker", *, plain: bool = False) -> Photographed:
+def desk(target: str = "marker", *, plain: bool = False, camera: Camera = STRAIGHT) -> Photographed:
     """A desk full of papers with ``target`` in its middle: "marker", "picture" or "nothing"."""
     surface = cv2.cvtColor(scenery(11, 1400), cv2.COLOR_BGR2GRAY)
     if plain:
@@ -74,7 +74,7 @@ def desk(target: str = "marker", *, plain: bool = False) -> Photographed:
         thing = cv2.resize(thing, (width, height), interpolation=cv2.INTER_AREA)
         left, top = (1400 - width) // 2, (1400 - height) // 2
         surface[top : top + height, left : left + width] = cv2.cvtColor(thing, cv2.COLOR_BGR2GRAY)
-    return Photographed(surface, TEXEL_M)
+    return Photographed(surface, TEXEL_M, camera)
 
 
 def looking(at: tuple[float, float], far: float, lean: float, side: float) -> Pose:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -34,7 +36,7 @@ def play(tracker, poses, scene=None, changed=lambda number, frame: frame):
     shown = []
     for number, pose in enumerate(poses):
         frame = changed(number, noisy(scene.taken(pose), number))
-        shown.append(tracker.advance(frame, STRAIGHT, number))
+        shown.append(tracker.advance(frame, scene.camera, number))
         if shown[-1].tracked:
             degrees, share = errors(shown[-1].pose, pose)
             assert degrees < 5, number
@@ -42,12 +44,12 @@ def play(tracker, poses, scene=None, changed=lambda number, frame: frame):
     return shown
 
 
-def covered(frame, pose, share):
+def covered(frame, pose, share, camera=STRAIGHT):
     """With ``share`` of the marker hidden, from its left, and no more of the desk than that."""
     half = MARKER.width_m / 2 * 8 / 6
     right = -half + 2 * half * share
     there = np.array([[-half, half, 0], [right, half, 0], [right, -half, 0], [-half, -half, 0]])
-    outline = STRAIGHT.pixels(pose.to_camera(there)).round().astype(np.int32)
+    outline = camera.pixels(pose.to_camera(there)).round().astype(np.int32)
     return cv2.fillConvexPoly(frame.copy(), outline, 150)
 
 
@@ -65,6 +67,29 @@ def test_a_target_is_found_and_followed(kind, target):
     assert shown[-1].reprojection_px < 1
     assert shown[-1].points >= 8
     assert [each.sequence for each in shown] == list(range(36))
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        {"fx": 300, "fy": 300, "distortion": (-0.01, 0.05, -0.04, 0.01), "fisheye": True},
+        {"distortion": (8.1, 3.2, 0.001, -0.001, 0.15, 8.4, 5.6, 0.9)},
+    ],
+    ids=["fisheye", "rational"],
+)
+def test_a_marker_is_followed_through_a_bent_lens_and_found_again_by_its_surroundings(bent):
+    poses = [swaying(number) for number in range(30)]
+    camera = replace(STRAIGHT, **bent)
+
+    def hidden(number, frame):
+        return covered(frame, poses[number], 1.0, camera) if number == 29 else frame
+
+    shown = play(PoseTracker([MARKER], Views()), poses, desk(camera=camera), hidden)
+    first = [each.tracked for each in shown].index(True)
+    assert all(each.tracked for each in shown[first:])
+    off = np.array([errors(shown[at].pose, poses[at]) for at in range(first, 30)])
+    assert np.median(off[:, 0]) < 0.5
+    assert np.median(off[:, 1]) < 0.01
 
 
 def test_a_marker_may_be_hidden_by_three_fifths():

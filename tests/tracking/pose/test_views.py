@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.tracking.pose import Views
 from heimdall.tracking.pose.solve import apart
-from heimdall.tracking.pose.views import map_file
+from heimdall.tracking.pose.views import agreed, map_file
 from tests.tracking.pose.photographed import STRAIGHT, desk, looking
 
 
@@ -22,6 +24,24 @@ def learnt():
     for pose in tour():
         views.learn(desk("nothing").taken(pose), STRAIGHT, pose, None)
     return views
+
+
+@pytest.mark.parametrize(
+    "bent",
+    [
+        {"fx": 300, "fy": 300, "distortion": (-0.01, 0.05, -0.04, 0.01), "fisheye": True},
+        {"distortion": (8.1, 3.2, 0.001, -0.001, 0.15, 8.4, 5.6, 0.9)},
+    ],
+    ids=["fisheye", "rational"],
+)
+def test_the_pose_that_most_pairs_say_counts_the_lens_in(bent):
+    lens, pose = replace(STRAIGHT, **bent), looking((0.0, 0.0), 0.6, 25, 180)
+    x, y = np.meshgrid(np.linspace(-0.4, 0.4, 9), np.linspace(-0.2, 0.2, 7))
+    points = np.column_stack([x.ravel(), y.ravel(), np.zeros(x.size)])
+    found = agreed(lens, points, lens.pixels(pose.to_camera(points)))
+    turn, off = apart(found, pose)
+    assert turn < 1e-3
+    assert off < 1e-3
 
 
 def test_a_view_is_ready_once_lines_of_sight_say_where_its_points_are(learnt):

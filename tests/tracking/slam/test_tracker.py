@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -62,6 +64,30 @@ def test_a_camera_that_moves_is_followed_in_a_room_that_nothing_is_known_of(trac
     assert {reason for _, reason in found[:first]} == {"initializing"}
     assert {reason for _, reason in found[first:]} == {""}
     assert len(tracker.map.keyframes) < 40
+
+
+@pytest.mark.parametrize("model", ["fisheye", "rational"])
+def test_a_room_is_followed_through_a_bent_lens(tracker, model):
+    bent = (
+        replace(CAMERA, fx=300, fy=300, distortion=(-0.01, 0.02, -0.005, 0.001), fisheye=True)
+        if model == "fisheye"
+        else replace(CAMERA, distortion=(8.1, 3.2, 0.001, -0.001, 0.15, 8.4, 5.6, 0.9))
+    )
+    whole = Camera(960, 720, 400.0, 400.0, 479.5, 359.5)  # all that the bent one sees, straight
+    x, y = np.meshgrid(np.arange(bent.width), np.arange(bent.height))
+    where = whole.pixels(bent.rays(np.stack([x.ravel(), y.ravel()], axis=1))).astype(np.float32)
+    x, y = (each.reshape(bent.height, bent.width) for each in where.T)
+    truth, found = list(walk(100)), []
+    for number, pose in enumerate(truth):
+        picture = cv2.remap(look(pose, whole, seed=number), x, y, cv2.INTER_LINEAR)
+        found.append((tracker.advance(picture, bent, number, number / 30), tracker.reason))
+    states = [each.tracked for each, _ in found]
+    first = states.index(True)
+    assert first < 30
+    assert all(states[first:])
+    off, turns = aligned(found, truth)
+    assert off < 0.01
+    assert np.median(turns) < 0.8
 
 
 def test_the_same_frames_give_the_same_poses():

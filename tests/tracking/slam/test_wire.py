@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,27 @@ def test_a_map_arrives_as_it_was_sent(keyframe):
     assert np.allclose(found.seen, keyframe.seen)
     assert np.array_equal(heard.points.position, known.points.position)
     heard.points.reach(5000)  # what arrives can be written to
+
+
+@pytest.mark.parametrize(
+    "bent", [{"distortion": (0.1,) * 4, "fisheye": True}, {"distortion": (0.1,) * 8}]
+)
+def test_lenses_arrive_as_they_were_sent(keyframe, bent):
+    keyframe.picture.lens = replace(CAMERA, **bent)
+    known = Map()
+    known.add(keyframe)
+    known.points.reach(10)
+    heard = wire.to_map(said(wire.of_map(known)))
+    assert heard.keyframes[3].picture.lens == keyframe.picture.lens
+
+
+def test_a_map_from_before_fisheyes_were_known_is_read(keyframe):
+    known = Map()
+    known.add(keyframe)
+    known.points.reach(10)
+    message = wire.of_map(known)
+    message.words["keyframes"][0][3].pop()
+    assert wire.to_map(said(message)).keyframes[3].picture.lens == CAMERA
 
 
 def test_a_keyframe_arrives_as_it_was_sent(keyframe):

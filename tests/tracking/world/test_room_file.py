@@ -143,6 +143,10 @@ DAMAGES = {
                  "no depth"),
     "large pictures": (lambda p: words(p, keyframes=[[*e[:3], [9999, *e[3][1:]]]
                                                      for e in keyframes(p)]), "lens"),
+    "a lens of no kind": (lambda p: words(p, keyframes=[[*e[:3], [*e[3][:6], [0.1] * 3]]
+                                                        for e in keyframes(p)]), "lens"),
+    "a fisheye of five": (lambda p: words(p, keyframes=[[*e[:3], [*e[3][:6], [0.1] * 5, True]]
+                                                        for e in keyframes(p)]), "lens"),
     "a pose missing": (lambda p: {"pose 0": None}, "pose 0 is missing"),
     "a pose that is none": (lambda p: {"pose 0": np.ones((3, 4))}, "pose 0 is no pose"),
     "not finite": (lambda p: {"pose 0": np.full((3, 4), np.nan)}, "pose 0 is not finite"),
