@@ -32,7 +32,7 @@ def model3d(
     time_s: float,
     as_json: bool,
 ) -> int:
-    """Draw the 3-D model FILE (.glb, .gltf, .obj), and tell what is in it and what it costs.
+    """Draw the 3-D model FILE (.glb, .gltf, .vrm, .obj), and tell what is in it and what it costs.
 
     The status is 2 for a file that cannot be drawn.
     """

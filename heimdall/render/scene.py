@@ -305,7 +305,7 @@ class Scene:
         fade: float = 1.0,
         texture: np.ndarray | Mapping[str, np.ndarray] | None = None,
     ) -> Model | None:
-        """A 3-D model, .glb, .gltf or .obj, or one of the bundled by its name, in its true size.
+        """A 3-D model, .glb, .gltf, .vrm or .obj, or one of the bundled by name, in its true size.
 
         ``at``: an anchor, or anything else with a `pose`, or a `Pose` from the model's axes (y up)
         to the world; it is drawn where ``camera`` sees that. Or a point of the picture, where no

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from heimdall.errors import ModelError
-from heimdall.render.content.files import Files, pick
-from heimdall.render.content.schema import Accessor
+from heimdall.render.content.files import Files
+from heimdall.render.content.schema import Accessor, pick
 
 MOST_ELEMENTS = 30_000_000  # of one accessor
 _TYPES: dict[int, np.dtype[Any]] = {
@@ -33,6 +33,10 @@ class Arrays:
     def count(self, index: int) -> int:
         """How many elements an accessor says it has."""
         return self._entry(index).count
+
+    def stored(self, index: int) -> bool:
+        """Whether the file holds an accessor's elements, not only compressed ones."""
+        return self._entry(index).bufferView is not None
 
     def numbers(self, index: int, widths: tuple[int, ...], what: str) -> np.ndarray:
         """Elements as float32 (count, width), normalised integers as shares; they are finite.
@@ -70,8 +74,7 @@ class Arrays:
         return self._kept[index]
 
     def _entry(self, index: int) -> Accessor:
-        entry: Accessor = pick(self._files.document.accessors, index, "accessors")
-        return entry
+        return pick(self._files.document.accessors, index, "accessors")
 
     def _read(self, index: int) -> np.ndarray:
         entry = self._entry(index)
@@ -112,7 +115,7 @@ class Arrays:
     ) -> np.ndarray:
         content = self._files.view(view)
         row = kind.itemsize * width
-        stride = self._files.document.bufferViews[view].byteStride or row
+        stride = pick(self._files.document.bufferViews, view, "bufferViews").byteStride or row
         needed = offset + stride * (count - 1) + row if count else 0
         if needed > len(content):
             raise ModelError(

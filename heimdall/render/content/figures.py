@@ -239,7 +239,7 @@ class Figures:
         material, pictures = part.material, figure.sent.pictures
         near = self._texels(part, figure, box)
         cloth = figure.cloths.get(material.name)
-        if cloth is None and part.part.material == 0:
+        if cloth is None and material.name == figure.sent.model.materials[0].name:
             cloth = figure.cloths.get("")
         if "u_picture" not in part.program:
             pass

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from heimdall.errors import ModelError
-from heimdall.render.content.schema import Document, parse
+from heimdall.render.content.schema import Document, parse, pick
 
 MOST_BYTES = 256 << 20  # of one file
 _MAGIC, _JSON, _BINARY = b"glTF", 0x4E4F534A, 0x004E4942
@@ -24,17 +24,15 @@ _MAGIC, _JSON, _BINARY = b"glTF", 0x4E4F534A, 0x004E4942
 class Files:
     """One model's JSON and the bytes that it names."""
 
-    def __init__(self, path: Path):
-        self._folder = path.parent.resolve()
-        data = read_bytes(path)
-        text, self._binary = _opened(data) if data[:4] == _MAGIC else (data, None)
+    def __init__(self, folder: Path, content: bytes):
+        self._folder = folder.resolve()
+        text, self._binary = _opened(content) if content[:4] == _MAGIC else (content, None)
         self.document: Document = parse(text)
         self._buffers: dict[int, bytes] = {}
 
     def view(self, index: int) -> memoryview:
         """The bytes of a buffer view."""
-        views = self.document.bufferViews
-        view = pick(views, index, "bufferViews")
+        view = pick(self.document.bufferViews, index, "bufferViews")
         content = self._buffer(view.buffer)
         end = view.byteOffset + view.byteLength
         if end > len(content):
@@ -82,13 +80,6 @@ class Files:
                 "the file is cut off or broken"
             )
         return content
-
-
-def pick(entries: list, index: int, what: str):  # type: ignore[no-untyped-def]
-    """``entries[index]``; ModelError where there is none."""
-    if index >= len(entries):
-        raise ModelError(f"it refers to {what}[{index}], and there are {len(entries)} {what}")
-    return entries[index]
 
 
 def read_bytes(path: Path) -> bytes:

@@ -41,15 +41,21 @@ class Geometry:
         if "POSITION" not in primitive.attributes:
             self._notes.append(f"{what} has no positions: not drawn")
             return None
-        found, indices = self._attributes(primitive, what)
+        mode = _MODES[primitive.mode]
+        coordinates = self._materials.coordinates(primitive.material)
+        wanted = {"POSITION", "COLOR_0", *(f"TEXCOORD_{number}" for number in coordinates.sets)}
+        wanted |= {"NORMAL"} if mode == TRIANGLES else set()
+        wanted |= {"JOINTS_0", "WEIGHTS_0"} if skinned else set()
+        found, indices = self._attributes(primitive, wanted, what)
         positions = found["POSITION"]
         count = len(positions)
-        mode = _MODES[primitive.mode]
         indices = _listed(np.arange(count, dtype=np.uint32) if indices is None else indices,
                           primitive.mode)  # fmt: skip
         if not len(indices):
             return None
-        material, coordinates = self._materials.number(primitive.material)
+        colours = _colours(found.get("COLOR_0"), count)
+        faded = bool((colours[:, 3] < 255).any())
+        material = self._materials.number(primitive.material, faded=faded)
         sets = {int(name[9:]): each for name, each in found.items() if name.startswith("TEXCOORD_")}
         part = DrawCall(
             mode=mode,
@@ -57,7 +63,7 @@ class Geometry:
             positions=positions,
             normals=np.zeros((count, 3), np.float32),
             uvs=coordinates.of(sets, count),
-            colours=_colours(found.get("COLOR_0"), count),
+            colours=colours,
             indices=indices,
             shapes=self._shapes(primitive, count, what),
         )
@@ -67,16 +73,20 @@ class Geometry:
         return part if mode != TRIANGLES else self._with_normals(part, normals, what)
 
     def _attributes(
-        self, primitive: Primitive, what: str
+        self, primitive: Primitive, wanted: set[str], what: str
     ) -> tuple[dict[str, np.ndarray], np.ndarray | None]:
-        """What is known of each vertex, and indices if it has some."""
+        """What is known of each vertex, as far as it is wanted, and indices if it has some."""
         packed = extension(primitive, schema.DRACO, DracoPrimitive)
+        if schema.DRACO not in self._files.document.extensionsRequired and self._arrays.stored(
+            primitive.attributes["POSITION"]
+        ):
+            packed = None  # the same is there uncompressed
         if packed is not None:
             indices, decoded = _decompressed(bytes(self._files.view(packed.bufferView)), what)
             found = {
                 name: self._as_numbers(name, decoded[at], what)
                 for name, at in packed.attributes.items()
-                if at in decoded
+                if name in wanted and at in decoded
             }
             if "POSITION" not in found:
                 raise ModelError(f"{what}: its Draco data has no positions")
@@ -85,7 +95,7 @@ class Geometry:
             return found, indices
         found = {}
         for name, index in primitive.attributes.items():
-            if name in _WIDTHS or (name.startswith("TEXCOORD_") and name[9:].isdigit()):
+            if name in wanted:
                 widths = _WIDTHS.get(name, (2,))
                 found[name] = self._arrays.numbers(index, widths, f"{what} {name}")
         count = len(found["POSITION"])

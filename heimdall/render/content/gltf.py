@@ -17,42 +17,46 @@ import numpy as np
 from heimdall.errors import ModelError
 from heimdall.render.content import detail, ground, schema, shading
 from heimdall.render.content.accessors import Arrays
-from heimdall.render.content.files import Files, pick
+from heimdall.render.content.files import Files
 from heimdall.render.content.geometry import MOST_TRIANGLES, Geometry
 from heimdall.render.content.materials import Materials
 from heimdall.render.content.model import DrawCall, Model, Skin
 from heimdall.render.content.posing import placed
+from heimdall.render.content.schema import pick
 from heimdall.render.content.tree import Tree
 
 _MOST_SIZE = 1e5  # metres: what lies beyond is no thing to stand in a room
 _MOST_JOINTS = 1024
 
 
-def read(path: Path, largest: int = 1024) -> Model:
-    """The model in a file, textures at most ``largest`` texels wide. Raises ModelError for
-    whatever cannot be drawn."""
-    return _Reader(path, largest).model()
+def read(path: Path, content: bytes, largest: int) -> Model:
+    """The model in a file with this content, textures at most ``largest`` texels wide. Raises
+    ModelError for whatever cannot be drawn."""
+    # Numbers may be too large to multiply. What they lead to is looked at in the end.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Reader(path, content, largest).model()
 
 
 class _Reader:
-    def __init__(self, path: Path, largest: int):
+    def __init__(self, path: Path, content: bytes, largest: int):
         self._path = path
-        self._files = Files(path)
+        self._files = Files(path.parent, content)
         self._document = self._files.document
         self._notes = schema.ignored(self._document)
         self._arrays = Arrays(self._files)
         self._materials = Materials(self._files, largest, self._notes)
         self._geometry = Geometry(self._files, self._arrays, self._materials, self._notes)
         self._tree = Tree(self._document, self._arrays, self._notes)
+        self._skins: dict[int, Skin] = {}  # by their index in the file
 
     def model(self) -> Model:
         """All of it."""
         self._count()
-        skins = tuple(self._skin(index) for index in range(len(self._document.skins)))
         rest = self._tree.skeleton.stance()
         parts = _together(self._parts(rest.matrices))
         if not parts:
             raise ModelError("it holds no triangles, lines or points to draw")
+        skins = tuple(self._skins.values())
         points = [placed(part, rest, skins) for part in parts]
         low = np.min([each.min(axis=0) for each in points], axis=0)
         high = np.max([each.max(axis=0) for each in points], axis=0)
@@ -76,7 +80,7 @@ class _Reader:
         """Refuse more triangles than can be drawn before any is read."""
         total = 0
         for index in self._tree.order:
-            mesh = self._document.nodes[index].mesh
+            mesh = pick(self._document.nodes, index, "nodes").mesh
             if mesh is not None:
                 primitives = pick(self._document.meshes, mesh, "meshes").primitives
                 total += sum(self._geometry.claimed(each) for each in primitives)
@@ -84,7 +88,7 @@ class _Reader:
             raise ModelError(f"it has {total:,} triangles; at most {MOST_TRIANGLES:,} are drawn")
 
     def _skin(self, index: int) -> Skin:
-        entry = self._document.skins[index]
+        entry = pick(self._document.skins, index, "skins")
         joints = [self._tree.number(joint, f"skins[{index}]") for joint in entry.joints]
         if len(joints) > _MOST_JOINTS:
             raise ModelError(f"skins[{index}] has {len(joints)} joints; at most {_MOST_JOINTS}")
@@ -101,23 +105,27 @@ class _Reader:
         read: dict[tuple[int, int, bool], DrawCall | None] = {}
         parts = []
         for number, index in enumerate(self._tree.order):
-            node = self._document.nodes[index]
+            node = pick(self._document.nodes, index, "nodes")
             if node.mesh is None:
                 continue
-            skinned = node.skin is not None
+            skin = None
             if node.skin is not None:
-                pick(self._document.skins, node.skin, "skins")
-            for which, primitive in enumerate(self._document.meshes[node.mesh].primitives):
-                key = (node.mesh, which, skinned)
+                if node.skin not in self._skins:
+                    self._skins[node.skin] = self._skin(node.skin)
+                skin = list(self._skins).index(node.skin)
+            mesh = pick(self._document.meshes, node.mesh, "meshes")
+            for which, primitive in enumerate(mesh.primitives):
+                key = (node.mesh, which, skin is not None)
                 if key not in read:
                     what = f"meshes[{node.mesh}].primitives[{which}]"
-                    read[key] = self._geometry.part(primitive, what, skinned=skinned)
+                    read[key] = self._geometry.part(primitive, what, skinned=skin is not None)
                 part = read[key]
                 if part is not None:
-                    parts.append(self._standing(part, number, node.skin, matrices))
+                    parts.append(self._standing(part, number, skin, matrices))
+        skins = list(self._skins.values())
         for part in parts:
             if part.skin is not None and part.joints is not None:
-                joints = len(self._document.skins[part.skin].joints)
+                joints = len(skins[part.skin].joints)
                 if int(part.joints.max()) >= joints:
                     raise ModelError(f"a vertex hangs on joint {part.joints.max()} of {joints}")
         return parts

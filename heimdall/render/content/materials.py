@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from heimdall.errors import ModelError
 from heimdall.render.content import images, schema
-from heimdall.render.content.files import Files, pick
+from heimdall.render.content.files import Files
 from heimdall.render.content.images import Texture
 from heimdall.render.content.model import Material
-from heimdall.render.content.schema import TextureInfo, extension
+from heimdall.render.content.schema import TextureInfo, extension, pick
 
 log = logging.getLogger(__name__)
 _NEAREST = 9728
@@ -28,6 +28,11 @@ class Coordinates:
 
     base: Placing = _PLAIN
     others: Placing = _PLAIN
+
+    @property
+    def sets(self) -> set[int]:
+        """Which of a mesh's own coordinates are needed."""
+        return {self.base[0], self.others[0]}
 
     def of(self, sets: dict[int, np.ndarray], count: int) -> np.ndarray:
         """Texture coordinates (count, 4) of a mesh's own ones."""
@@ -50,24 +55,35 @@ class Materials:
         self._document = files.document
         self._pictures: dict[int, np.ndarray] = {}
         self._numbers: dict[int, int] = {}
-        self._read: dict[int | None, tuple[int, Coordinates]] = {}
+        self._read: dict[int | None, tuple[Material, Coordinates]] = {}
+        self._ways: dict[tuple[int | None, str], int] = {}  # numbers, by index and alpha mode
         self.textures: list[Texture] = []
         self.materials: list[Material] = []
 
-    def number(self, index: int | None) -> tuple[int, Coordinates]:
-        """Of the material with that index in the file (None: glTF's default), and where its
-        textures lie."""
-        if index not in self._read:
-            if index is None:
-                material, coordinates = Material(metallic=1.0, roughness=1.0), Coordinates()
-            else:
-                material, coordinates = self._material(index)
+    def coordinates(self, index: int | None) -> Coordinates:
+        """Where the textures lie of the material with that index in the file; None: glTF's
+        default."""
+        return self._found(index)[1]
+
+    def number(self, index: int | None, *, faded: bool) -> int:
+        """Of that material; ``faded``: for vertices whose colours are not opaque."""
+        material = self._found(index)[0]
+        if material.alpha == "BLEND" and not faded and self._opaque(material):
+            material = replace(material, alpha="OPAQUE")
+        key = index, material.alpha
+        if key not in self._ways:
+            self._ways[key] = len(self.materials)
             self.materials.append(material)
-            self._read[index] = len(self.materials) - 1, coordinates
+        return self._ways[key]
+
+    def _found(self, index: int | None) -> tuple[Material, Coordinates]:
+        if index not in self._read:
+            plain = Material(metallic=1.0, roughness=1.0), Coordinates()
+            self._read[index] = plain if index is None else self._material(index)
         return self._read[index]
 
     def _material(self, index: int) -> tuple[Material, Coordinates]:
-        entry: schema.Material = pick(self._document.materials, index, "materials")
+        entry = pick(self._document.materials, index, "materials")
         pbr = entry.pbrMetallicRoughness
         base, metallic = pbr.baseColorFactor, pbr.metallicFactor
         roughness = pbr.roughnessFactor
@@ -94,7 +110,7 @@ class Materials:
             emissive_map=numbers[4],
             bumps=entry.normalTexture.scale if entry.normalTexture else 1.0,
             occlusion=entry.occlusionTexture.strength if entry.occlusionTexture else 1.0,
-            alpha=self._alpha(entry.alphaMode, base[3], numbers[0]),
+            alpha=entry.alphaMode,
             cutoff=entry.alphaCutoff,
             double_sided=entry.doubleSided,
             unlit=schema.UNLIT in entry.extensions,
@@ -105,11 +121,12 @@ class Materials:
         base_place = self._placing(colour) if colour else _PLAIN
         return material, Coordinates(base_place, placings[0] if placings else base_place)
 
-    def _alpha(self, mode: str, alpha: float, picture: int | None) -> str:
-        """The way to draw: exporters call things see-through that are not, and drawn as such they
-        show their far sides."""
+    def _opaque(self, material: Material) -> bool:
+        """Exporters call things see-through that are not, and drawn as such they show their far
+        sides."""
+        picture = material.base_map
         seen = 255 if picture is None else int(self.textures[picture].levels[0][..., 3].min())
-        return "OPAQUE" if mode == "BLEND" and alpha > 0.995 and seen == 255 else mode
+        return material.base[3] > 0.995 and seen == 255
 
     def _texture(self, info: TextureInfo | None) -> int | None:
         """The number of a texture; read at the first use."""
@@ -123,14 +140,12 @@ class Materials:
         return self._numbers[info.index]
 
     def _loaded(self, index: int) -> Texture:
-        texture: schema.Texture = pick(self._document.textures, index, "textures")
+        texture = pick(self._document.textures, index, "textures")
         sampler = schema.Sampler()
         if texture.sampler is not None:
             sampler = pick(self._document.samplers, texture.sampler, "samplers")
-        source = texture.source
-        webp = texture.extensions.get(schema.WEBP)
-        if isinstance(webp, dict) and isinstance(webp.get("source"), int):
-            source = webp["source"]
+        webp = extension(texture, schema.WEBP, schema.WebP)
+        source = texture.source if webp is None or webp.source is None else webp.source
         if source is None:
             raise ModelError(f"textures[{index}] has no picture that can be read")
         smooth = sampler.magFilter != _NEAREST
@@ -139,7 +154,7 @@ class Materials:
 
     def _picture(self, index: int) -> np.ndarray:
         if index not in self._pictures:
-            image: schema.Image = pick(self._document.images, index, "images")
+            image = pick(self._document.images, index, "images")
             what = f"images[{index}]"
             if image.uri is not None:
                 content: bytes = self._files.beside(image.uri, what)

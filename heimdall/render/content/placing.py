@@ -91,7 +91,7 @@ def in_picture(
     nearer = (pitch @ (0, high * 2 / 3, deep / 2))[2]
     ray = pitch.T @ ((at[0] - across / 2) / focal, (down / 2 - at[1]) / focal, -1.0)
     distance = ABOVE / max(-ray[1], ABOVE / _FARTHEST)
-    scale = distance / (focal * wide / width + nearer)
+    scale = distance / max(focal * wide / width + nearer, 1e-6)  # 0: all of it is in one place
     camera = Camera(across, down, focal, focal, (across - 1) / 2, (down - 1) / 2, guessed=True)
     return camera.at(Pose(_FLIP @ pitch, np.zeros(3))), Pose(np.eye(3), distance * ray), scale
 

@@ -1,8 +1,8 @@
-"""Reads a model, whatever kind of file it is in."""
+"""Reads a model. Which kind of file it is in, its content says: .vrm files are .glb files."""
 
 from __future__ import annotations
 
-import tempfile
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,39 +13,36 @@ from heimdall.render.content.model import Model
 from heimdall.system.extras import line
 
 _MOST_OBJ_BYTES = 64 << 20
+_GLTF = re.compile(rb"glTF|(\xef\xbb\xbf)?\s*\{")  # a container, or JSON
+_OBJ = re.compile(rb"^\s*v\s", re.MULTILINE)
 _PLAIN = (170, 170, 170, 255)  # a thing of which the file does not say how it looks
 
 
 def read(path: Path, largest: int = 1024) -> Model:
-    """The model in a .glb, .gltf or .obj file; textures at most ``largest`` texels wide. Raises
-    ModelError, with the file's name, for whatever cannot be drawn."""
+    """The model in a .glb, .gltf, .vrm or .obj file; textures at most ``largest`` texels wide.
+    Raises ModelError, with the file's name, for whatever cannot be drawn."""
     with naming(path):
-        if path.suffix.lower() != ".obj":
-            return gltf.read(path, largest)
-        return _read_obj(path, largest)
+        content = read_bytes(path)
+        if _GLTF.match(content):
+            return gltf.read(path, content, largest)
+        if b"\0" in content or not (_OBJ.search(content) or path.suffix.lower() == ".obj"):
+            raise ModelError("neither glTF (.glb, .gltf, .vrm) nor .obj: convert it to .glb")
+        return gltf.read(path, _converted(path, content), largest)
 
 
-def _read_obj(path: Path, largest: int) -> Model:
-    with tempfile.TemporaryDirectory() as folder:
-        converted = Path(folder) / f"{path.stem}.glb"
-        converted.write_bytes(_converted(path))
-        return gltf.read(converted, largest)
-
-
-def _converted(path: Path) -> bytes:
-    """An .obj file as a .glb."""
+def _converted(path: Path, content: bytes) -> bytes:
+    """An .obj file, which has this content, as a .glb."""
     try:
         import trimesh
     except ImportError as error:
         raise ModelError(
             f".obj files need trimesh: {line('model3d')}; or convert it to .glb"
         ) from error
-    content = read_bytes(path)
     if len(content) > _MOST_OBJ_BYTES:
         raise ModelError(f"more than {_MOST_OBJ_BYTES >> 20} MiB; convert it to .glb")
     known = _names_materials(path, content)
     try:
-        scene = trimesh.load_scene(path, process=False)
+        scene = trimesh.load_scene(path, file_type="obj", process=False)
         if not scene.geometry:
             raise ModelError("it holds nothing to draw")
         for geometry in scene.geometry.values():

@@ -90,7 +90,7 @@ class Stock:
         AppError for a file that is not there, ModelError for one that cannot be drawn."""
         if not self._orders:
             self.room(self.environment)  # ahead of models, which are rehearsed in it
-        path, largest = self._found(file, (".glb", ".gltf", ".obj")), _LARGEST[not self._software]
+        path, largest = self._found(file, ".glb"), _LARGEST[not self._software]
         return self._order(
             "model",
             path,
@@ -110,7 +110,7 @@ class Stock:
         """The light of an environment map; None: the usual room's."""
         if file is None:
             return self._order("room", Path(), usual_room, self._send_room).get()
-        path = self._found(file, (".exr", ".hdr", ".png", ".jpg"))
+        path = self._found(file, ".hdr")
         return self._order("room", path, partial(_read_room, path), self._send_room).get()
 
     def lit(self) -> bool:
@@ -202,13 +202,12 @@ class Stock:
             yield None if step is None else (room, step)
 
 
-def _found(file: str | Path, kinds: tuple[str, ...]) -> Path:
+def _found(file: str | Path, kind: str) -> Path:
+    """A file, or the bundled one of this kind with that name."""
     path = Path(file).expanduser()
-    if path.suffix.lower() not in kinds:
-        raise AppError(f"{path.name}: give a file of one of the kinds {', '.join(kinds)}")
     if path.is_file():
         return path.resolve()
-    bundled = {each.name for each in FOLDER.glob("*") if each.suffix in kinds}
+    bundled = {each.name for each in FOLDER.glob(f"*{kind}")}
     if path.name in bundled and path.parent == Path("."):
         return FOLDER / path.name
     raise AppError(f"no file {path}; {unknown('bundled file', path.name, bundled)}")

@@ -7,9 +7,8 @@ import numpy as np
 from heimdall.errors import ModelError
 from heimdall.render.content import schema
 from heimdall.render.content.accessors import Arrays
-from heimdall.render.content.files import pick
 from heimdall.render.content.motion import PATHS, Animation, Skeleton, Track, gathered
-from heimdall.render.content.schema import Document
+from heimdall.render.content.schema import Document, pick
 
 _MOST_NODES = 20_000
 _WIDTHS = {"translation": 3, "rotation": 4, "scale": 3}
@@ -62,14 +61,15 @@ class Tree:
         if document.scenes:
             which = document.scene or 0
             return list(pick(document.scenes, which, "scenes").nodes)
-        children = {child for node in document.nodes for child in node.children}
+        nodes = [node for node in document.nodes if isinstance(node, schema.Node)]
+        children = {child for node in nodes for child in node.children}
         roots = [index for index in range(len(document.nodes)) if index not in children]
         if document.nodes and not roots:
             raise ModelError("its nodes hang on one another in a circle: glTF nodes are a tree")
         return roots
 
     def _skeleton(self, parents: list[int]) -> Skeleton:
-        nodes = [self._document.nodes[index] for index in self.order]
+        nodes = [pick(self._document.nodes, index, "nodes") for index in self.order]
         fixed, weights = {}, {}
         for number, node in enumerate(nodes):
             if node.matrix is not None:
@@ -94,7 +94,8 @@ class Tree:
 
     def _animations(self) -> dict[str, Animation]:
         found: dict[str, Animation] = {}
-        for index, entry in enumerate(self._document.animations):
+        for index in range(len(self._document.animations)):
+            entry = pick(self._document.animations, index, "animations")
             name = entry.name or f"animation {index}"
             name = name if name not in found else f"{name} {index}"
             tracks = [self._track(entry, each, name) for each in entry.channels]
@@ -114,7 +115,7 @@ class Tree:
         if target not in self._numbers:
             pick(self._document.nodes, target, "nodes")
             return None  # it moves what is not in the scene
-        sampler: schema.AnimationSampler = pick(animation.samplers, channel.sampler, "samplers")
+        sampler = pick(animation.samplers, channel.sampler, "samplers")
         times = self._arrays.numbers(sampler.input, (1,), what)[:, 0].astype(float)
         if (np.diff(times) < 0).any() or times[0] < 0:
             raise ModelError(f"{what}: its times do not ascend")

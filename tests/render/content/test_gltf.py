@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from heimdall.errors import ModelError
+from heimdall.render import Scene
 from heimdall.render.content.reading import read
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], "<f4")
@@ -102,12 +103,101 @@ def test_an_optional_extension_is_ignored_with_a_note(model):
     assert "EXT_unheard_of" in model(extensionsUsed=["EXT_unheard_of"]).notes[0]
 
 
+def in_floats(tree):
+    """The same JSON, with 1.0 for each 1."""
+    if isinstance(tree, dict):
+        return {name: in_floats(each) for name, each in tree.items()}
+    if isinstance(tree, list):
+        return [in_floats(each) for each in tree]
+    return float(tree) if type(tree) is int else tree
+
+
+def test_whole_numbers_may_be_written_as_floats(writer):
+    pixels = np.arange(4 * 4 * 3).reshape(4, 4, 3)
+    info = {"index": writer.picture(pixels, sampler=0), "texCoord": 0}
+    info["extensions"] = {"KHR_texture_transform": {"texCoord": 1, "offset": [1, 0]}}
+    writer.document["samplers"] = [{"wrapS": 33071, "wrapT": 33648, "magFilter": 9728}]
+    writer.document["textures"][0]["extensions"] = {"EXT_texture_webp": {"source": 0}}
+    sets = {f"TEXCOORD_{k}": writer.array(k + CORNERS[:, :2]) for k in range(2)}
+    joints = writer.array([[0, 1, 0, 0]] * 4, "u1")
+    weights = writer.array([[0.5, 0.5, 0, 0]] * 4)
+    look = {"pbrMetallicRoughness": {"baseColorTexture": info, "metallicFactor": 1}}
+    writer.mesh(CORNERS, INDICES, look, [CORNERS], JOINTS_0=joints, WEIGHTS_0=weights, **sets)
+    writer.document["accessors"][0]["sparse"] = {
+        "count": 1,
+        "indices": {"bufferView": writer.view(b"\x03\0"), "componentType": 5123},
+        "values": {"bufferView": writer.view(np.ones(3, "<f4").tobytes()), "byteOffset": 0},
+    }
+    writer.bones()
+    writer.document |= {"scene": 0, "extensionsUsed": ["KHR_texture_transform"]}
+    expected = writer.read()
+    text = json.loads((writer.folder / "a.gltf").read_text())
+    path = writer.folder / "floats.gltf"
+    path.write_text(json.dumps(in_floats(text)).replace("5123.0", "5.123e3").replace("1.0", "1e0"))
+    assert '"version": "2.0"' in path.read_text()
+    found = read(path)
+    for name in ("positions", "uvs", "indices", "joints", "weights"):
+        assert np.array_equal(getattr(found.parts[0], name), getattr(expected.parts[0], name))
+    assert np.array_equal(found.textures[0].levels[0], expected.textures[0].levels[0])
+    assert found.materials == expected.materials
+    assert found.animations.keys() == {"bend"}
+    assert np.array_equal(found.parts[0].shapes[0].positions, CORNERS[INDICES])
+
+
+UNUSED = {
+    "accessor": {"accessors": [*document()["accessors"], {"componentType": 5130, "count": 1}]},
+    "accessor of a new type": {
+        "accessors": [*document()["accessors"], {"componentType": 5126, "count": 1, "type": "X"}]
+    },
+    "view": {"bufferViews": [*document()["bufferViews"], {"byteStride": 1, "target": "x"}]},
+    "material": {"materials": [{"alphaMode": "GLOW"}]},
+    "picture": {"images": [7], "textures": [{"sampler": -1}], "samplers": [{"wrapS": 1}]},
+    "node": {"nodes": [{"mesh": 0}, {"mesh": "a", "rotation": [0]}], "scene": 0},
+    "scene": {"scenes": [{"nodes": [0]}, {"nodes": "all"}]},
+    "mesh": {"meshes": [*document()["meshes"], {"primitives": []}]},
+    "skin": {"skins": [{"joints": []}]},
+    "skin of another scene": {"nodes": [{"mesh": 0}, {}], "skins": [{"joints": [1]}]},
+    "coordinates": {
+        "accessors": [*document()["accessors"], {"componentType": 5126, "count": 4, "type": "X"}],
+        "meshes": [
+            {"primitives": [{"attributes": {"POSITION": 0, "TEXCOORD_1": 2}, "indices": 1}]}
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("changes", UNUSED.values(), ids=UNUSED)
+def test_what_nothing_uses_is_not_checked(model, changes):
+    assert model(**changes).triangles == 2
+
+
+def test_where_it_is_used_it_is_named(model):
+    accessors = document()["accessors"]
+    accessors[1]["type"] = "VEC5"
+    with pytest.raises(ModelError, match=r"a\.gltf: not valid glTF 2\.0: accessors\[1\]\.type: "):
+        model(accessors=accessors)
+
+
+def test_a_compressed_mesh_that_is_there_uncompressed_needs_no_package(model):
+    primitive = document()["meshes"][0]["primitives"][0]
+    packed = {"bufferView": 0, "attributes": {"POSITION": 0}}
+    primitive["extensions"] = {"KHR_draco_mesh_compression": packed}
+    used = ["KHR_draco_mesh_compression"]
+    assert model(meshes=[{"primitives": [primitive]}], extensionsUsed=used).triangles == 2
+
+
 BROKEN = {
     "required extension": ({"extensionsRequired": ["EXT_unheard_of"]}, "EXT_unheard_of"),
     "circle": ({"nodes": [{"mesh": 0, "children": [0]}]}, "itself"),
     "nothing there": ({"nodes": [{"mesh": 7}]}, r"meshes\[7\]"),
     "wrong type": ({"scene": "hello"}, "scene"),
-    "old version": ({"asset": {"version": "1.0"}}, "2.0"),
+    "old version": ({"asset": {"version": "1.0"}}, "glTF of version '1.0': only 2.0"),
+    "old, by name": ({"asset": {"version": "1.0"}, "scene": "a", "nodes": {"a": {}}}, "'1.0'"),
+    "old, a number": ({"asset": {"version": 1.0}, "scene": "a"}, "glTF of version '1.0'"),
+    "old, unsaid": ({"asset": {}, "nodes": {"a": {"meshes": ["b"]}}}, "glTF of version '1.0'"),
+    "needs newer": ({"asset": {"version": "2.1", "minVersion": "2.1"}}, "glTF of version '2.1'"),
+    "no whole number": ({"scene": 0.5}, "scene: Input should be a valid integer"),
+    "a true index": ({"nodes": [{"mesh": True}]}, r"nodes\[0\]\.mesh"),
     "NaN": ({"nodes": [{"mesh": 0, "translation": [0, float("nan"), 0]}]}, "translation"),
     "outside": ({"buffers": [{"byteLength": 60, "uri": "../secret.bin"}]}, "outside"),
     "absolute": ({"buffers": [{"byteLength": 60, "uri": "/etc/passwd"}]}, "folder"),
@@ -178,3 +268,31 @@ def test_transforms_that_are_no_numbers_are_refused(model, what):
     values = [float("nan")] * {"matrix": 16, "rotation": 4, "scale": 3}[what]
     with pytest.raises(ModelError, match=what):
         model(nodes=[{"mesh": 0, what: values}])
+
+
+def test_a_mark_of_utf_8_is_no_part_of_the_file(tmp_path):
+    path = tmp_path / "a.gltf"
+    path.write_text(json.dumps(document()), encoding="utf-8-sig")
+    assert read(path).triangles == 2
+
+
+@pytest.mark.parametrize("mode", [0, 1, 4])
+@pytest.mark.parametrize("sides", [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)])
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_any_extent_bring_no_warning(writer, headless, mode, sides):
+    writer.mesh(CORNERS @ np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]]) * sides, INDICES)
+    writer.document["meshes"][0]["primitives"][0]["mode"] = mode
+    path, scene = writer.save(), Scene(headless)
+    for sequence in range(3):
+        scene.begin(np.zeros((32, 32, 3), np.uint8), sequence)
+        scene.model(path, at=(16, 16), width=8)
+        scene.settle()
+        scene.render()
+    assert scene.model(path, at=(16, 16), width=8) is not None
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_model_of_a_size_beyond_all_numbers_is_one_clear_error(writer):
+    writer.mesh(1e25 * CORNERS, INDICES)
+    with pytest.raises(ModelError, match="misplaced"):
+        writer.read()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from heimdall.errors import ModelError
+from tests.render.content.conftest import SQUARE, TWO
 
 HALVES = np.zeros((4, 4, 4), np.uint8)  # opaque above, clear below
 HALVES[:2] = 255
@@ -17,6 +18,50 @@ def test_alpha_modes_are_kept(square, mode):
 
 def test_what_is_called_see_through_and_is_not_is_opaque(square):
     assert square(np.full((4, 4, 3), 90), alphaMode="BLEND").read().materials[0].alpha == "OPAQUE"
+
+
+COLOURS = {
+    "floats": ([[1, 0, 0, 0.5]] * 4, "f4", {}),
+    "bytes": ([[255, 0, 0, 128]] * 4, "u1", {"normalized": True}),
+    "shorts": ([[65535, 0, 0, 32768]] * 4, "u2", {"normalized": True}),
+    "one corner": ([[1, 0, 0, 0.5]] + [[1, 0, 0, 1]] * 3, "f4", {}),
+}
+
+
+@pytest.mark.parametrize(("values", "kind", "more"), COLOURS.values(), ids=COLOURS)
+def test_what_is_see_through_by_the_colours_of_its_vertices_is(writer, values, kind, more):
+    writer.mesh(SQUARE, TWO, {"alphaMode": "BLEND"}, COLOR_0=writer.array(values, kind, **more))
+    found = writer.read()
+    assert found.materials[found.parts[0].material].alpha == "BLEND"
+    assert found.parts[0].colours[0].tolist() == [255, 0, 0, 128]
+
+
+@pytest.mark.parametrize("values", [[[1, 0, 0, 1.0]] * 4, [[1, 0, 0.0]] * 4])
+def test_colours_without_opacity_leave_it_opaque(writer, values):
+    writer.mesh(SQUARE, TWO, {"alphaMode": "BLEND"}, COLOR_0=writer.array(values))
+    assert [each.alpha for each in writer.read().materials] == ["OPAQUE"]
+
+
+@pytest.mark.parametrize("mode", ["OPAQUE", "MASK"])
+def test_colours_of_vertices_change_no_other_mode(writer, mode):
+    writer.mesh(SQUARE, TWO, {"alphaMode": mode}, COLOR_0=writer.array([[1, 0, 0, 0.5]] * 4))
+    assert [each.alpha for each in writer.read().materials] == [mode]
+
+
+def test_one_material_may_be_opaque_on_one_mesh_and_see_through_on_another(writer):
+    material = {"alphaMode": "BLEND", "name": "glass"}
+    for alpha in (1.0, 0.5):
+        colours = writer.array([[1, 1, 1, alpha]] * 4)
+        writer.mesh(SQUARE, TWO, material if alpha == 1 else None, COLOR_0=colours)
+    writer.document["meshes"][1]["primitives"][0]["material"] = 0
+    writer.document["nodes"] = [{"mesh": 0}, {"mesh": 1}]
+    writer.document["scenes"] = [{"nodes": [0, 1]}]
+    found = writer.read()
+    for part in found.parts:
+        seen_through = found.materials[part.material].alpha == "BLEND"
+        assert seen_through == (part.colours[0, 3] < 255)
+    assert len(found.parts) == 2
+    assert {each.name for each in found.materials} == {"glass"}
 
 
 def test_a_texture_transform_moves_turns_and_scales_the_picture(square):

@@ -1,10 +1,13 @@
 """Files of other kinds than glTF."""
 
+import shutil
+
 import pytest
 from PIL import Image
 
 from heimdall.errors import ModelError
 from heimdall.render.content.reading import read
+from heimdall.render.content.stock import FOLDER
 
 TRIANGLE = "v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 1\n"
 LIBRARY = "newmtl red\nKd 0.8 0.1 0.1\nNs 20\n"
@@ -57,3 +60,23 @@ def test_an_obj_reads_nothing_outside_of_its_folder(tmp_path):
 def test_an_obj_without_faces_is_refused(obj):
     with pytest.raises(ModelError, match=r"a\.obj"):
         obj("")
+
+
+def test_a_model_is_known_by_its_content(obj, tmp_path):
+    (tmp_path / "a.obj").write_text(TRIANGLE + "f 1 2 3\n")
+    (tmp_path / "a.obj").rename(tmp_path / "a.glb")
+    assert read(tmp_path / "a.glb").triangles == 1
+
+
+@pytest.mark.parametrize("name", ["a.vrm", "a.obj", "a.bin", "a"])
+def test_a_container_may_have_any_name(name, tmp_path):
+    shutil.copy(FOLDER / "lamp.glb", tmp_path / name)
+    assert read(tmp_path / name).triangles == read(FOLDER / "lamp.glb").triangles
+
+
+@pytest.mark.parametrize("name", ["a.gltf", "a.fbx", "a.glb", "a.vrm"])
+@pytest.mark.parametrize("content", [b"", b"Kaydara FBX Binary  \0", b"<html>none</html>"])
+def test_what_is_no_model_is_refused_by_its_content(name, content, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ModelError, match=rf"{name}: neither glTF .* nor \.obj"):
+        read(tmp_path / name)
