@@ -142,9 +142,13 @@ def _finished(pool: Executor, tasks: Sequence[Task]) -> Any:
 
 
 def fingerprint(*patterns: str) -> str:
-    """A short hash of the files that match, relative to the root of the sources."""
+    """A short hash of the files that match, relative to the root of the sources. Raises ConfigError
+    for a pattern that matches nothing: what it stood for has moved."""
     digest = hashlib.sha256()
     for pattern in patterns:
-        for path in sorted(paths.ROOT.glob(pattern)):
+        found = sorted(paths.ROOT.glob(pattern))
+        if not found:
+            raise ConfigError(f"no source matches {pattern!r}")
+        for path in found:
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

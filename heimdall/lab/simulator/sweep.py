@@ -2,35 +2,41 @@
 
 Each run is a line of a results file as soon as it has ended. The same command goes on where it was
 interrupted: a run that is already there is not made again, as long as nothing has changed that
-decides it: scenario, machine, seed, duration, or the code that simulates.
+decides it: scenario, machine, seed, duration, clips, the policy's code, or Heimdall's.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import logging
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import heimdall
 from heimdall.analyzer.profiler import Progress, no_progress
 from heimdall.errors import ConfigError
+from heimdall.lab.simulator.machine import SimulatedDnn
 from heimdall.lab.simulator.parallel import Workers, results
 from heimdall.lab.simulator.simulate import Experiment
 from heimdall.lab.simulator.sweep_file import Point, Sweep, load_sweep
+from heimdall.lab.simulator.watched import Clip
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.statistics import over_runs
-from heimdall.system.classes import file_of, is_file
+from heimdall.schedulers import kind_of
 
 log = logging.getLogger(__name__)
 
 OUTPUT = Path("out")  # where results go by default, beside those of `make demo`
 _ENDING = ".jsonl"
-_CODE = ("vocabulary", "schedulers", "coordinator", "analyzer", "runtime", "simulator")
+_PACKAGE = Path(heimdall.__file__).parent
 
 Summary = dict[str, Any]
 Runs = Mapping[str, tuple[Experiment, int]]  # by what identifies them
@@ -172,12 +178,15 @@ def _keys(experiment: Experiment, seeds: int) -> list[str]:
     """What identifies the run of each seed: all that decides it."""
     about = repr(
         (
-            _code(),
+            _code(_PACKAGE),
+            (sys.version_info[:2], np.__version__),
             experiment.scenario,
             experiment.machine,
             experiment.dnns,
+            _clips(experiment.dnns),
+            experiment.models,
             experiment.system,
-            _policy(experiment.system.scheduler or ""),
+            _policy(experiment.system.scheduler),
             experiment.seconds,
         )
     )
@@ -185,16 +194,36 @@ def _keys(experiment: Experiment, seeds: int) -> list[str]:
     return [f"{digest}-{seed}" for seed in range(seeds)]
 
 
-def _policy(scheduler: str) -> str:
-    """The code of one that is a user's file."""
-    return file_of(scheduler, "scheduler").read_text() if is_file(scheduler) else ""
+def _clips(dnns: Iterable[SimulatedDnn]) -> list[str]:
+    """Digests of the clips that networks look at."""
+    seen = [dnn.watched.files for dnn in dnns if isinstance(dnn.watched, Clip)]
+    return [_contents((path,)) for files in seen for path in files]
+
+
+def _policy(scheduler: str | None) -> str:
+    """A digest of the code of a policy that is not Heimdall's: its file or package, and what it has
+    imported from its own folder; "" for one of Heimdall's."""
+    if scheduler is None:
+        return ""
+    path = Path(inspect.getfile(kind_of(scheduler))).resolve()
+    if path.is_relative_to(_PACKAGE.resolve()):
+        return ""
+    files = {path}
+    for module in tuple(sys.modules.values()):
+        file = Path(getattr(module, "__file__", None) or "").resolve()
+        if file.suffix == ".py" and file.is_relative_to(path.parent):
+            files.add(file)
+    return _contents(sorted(files))
 
 
 @lru_cache
-def _code() -> str:
-    """A digest of the code that decides what a simulation comes to."""
-    package, digest = Path(heimdall.__file__).parent, hashlib.sha256()
-    for room in _CODE:
-        for path in sorted((package / room).rglob("*.py")):
-            digest.update(path.read_bytes())
+def _code(package: Path) -> str:
+    """A digest of all of Heimdall's code: any of it may decide what a simulation comes to."""
+    return _contents(sorted(package.rglob("*.py")))
+
+
+def _contents(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.read_bytes())
     return digest.hexdigest()

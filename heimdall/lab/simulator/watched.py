@@ -24,6 +24,11 @@ class Clip:
 
     path: Path
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that is played."""
+        return (self.path,)
+
     def difference(self, before_ns: int | None, now_ns: int) -> float:
         """How much the luminance has changed since ``before_ns`` (None: not looked at yet), as
         the runtime measures it between the frames of two inferences."""
@@ -48,6 +53,10 @@ class Reel(Clip):
     it would be by then."""
 
     clips: tuple[Clip, ...] = ()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(clip.path for clip in self.clips)
 
     def place(self, now_ns: int) -> tuple[Path, int]:
         return self.clips[now_ns // SCENE_NS % len(self.clips)].place(now_ns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.paper import simulated
 from benchmarks.paper.kept import Kept, Task, fingerprint, perform
 from heimdall.errors import ConfigError
 from heimdall.lab.bench.apart import FailedSystemError
@@ -111,4 +112,16 @@ def test_a_file_that_is_no_text_is_an_error(tmp_path):
 
 def test_a_fingerprint_is_of_what_files_hold():
     assert fingerprint("apps/*.py") == fingerprint("apps/*.py")
-    assert fingerprint("apps/*.py") != fingerprint("apps/*.toml")
+    assert fingerprint("apps/*.py") != fingerprint("heimdall/*.py")
+
+
+def test_a_fingerprint_of_sources_that_have_moved_is_refused():
+    with pytest.raises(ConfigError, match=r"no source matches 'heimdall/simulator/\*\*/\*\.py'"):
+        fingerprint("heimdall/*.py", "heimdall/simulator/**/*.py")
+
+
+def test_results_of_the_simulator_count_its_sources(monkeypatch):
+    asked = []
+    monkeypatch.setattr(simulated, "fingerprint", lambda *patterns: asked.extend(patterns))
+    simulated.source()
+    assert "heimdall/**/*.py" in asked

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from heimdall.errors import ConfigError
 from heimdall.lab.simulator import sweep as sweeps
 from heimdall.lab.simulator.simulate import Experiment, simulate
 from heimdall.lab.simulator.sweep import run_sweep
+from heimdall.lab.simulator.watched import _luminance
 from heimdall.runtime.telemetry.statistics import over_runs
 
 TEXT = """
@@ -116,11 +121,90 @@ def test_runs_of_another_sweep_are_not_taken_for_this_ones(path, tmp_path, runs,
     assert len(runs) == 16
 
 
-def test_runs_of_other_code_are_not_taken_for_this_codes(path, tmp_path, runs, monkeypatch):
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "lab/simulator/coordinated.py",
+        "lab/policies/shortest.py",
+        "lab/bench/scenario.py",
+        "coordinator/gap.py",
+        "app/options.py",
+        "models/luminance.py",
+        "errors.py",
+    ],
+)
+def test_runs_of_other_code_are_not_taken_for_this_codes(
+    path, tmp_path, runs, monkeypatch, changed
+):
+    source, package = sweeps._PACKAGE, tmp_path / "heimdall"
+    shutil.copytree(source, package, ignore=lambda folder, names: [*_others(folder, names)])
+    monkeypatch.setattr(sweeps, "_PACKAGE", package)
     run_sweep(path, output=tmp_path, workers=1)
-    monkeypatch.setattr(sweeps, "_code", lambda: "another")
+    run_sweep(path, output=tmp_path, workers=1)
+    assert len(runs) == 8
+    with (package / changed).open("a") as code:
+        code.write("# changed\n")
+    sweeps._code.cache_clear()
     run_sweep(path, output=tmp_path, workers=1)
     assert len(runs) == 16
+
+
+def _others(folder, names):
+    """What is no code."""
+    for name in names:
+        if not name.endswith(".py") and not (Path(folder) / name).is_dir():
+            yield name
+
+
+def test_the_policy_of_a_users_file_counts_and_what_it_imports(path, tmp_path, runs, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_helper.py").write_text("FIRST = 0\n")
+    policy = tmp_path / "my_policy.py"
+    policy.write_text(POLICY)
+    path.write_text(TEXT.replace('"multithread"', f'"{policy}"'))
+    run_sweep(path, output=tmp_path, workers=1)
+    (tmp_path / "my_helper.py").write_text("FIRST = -1\n")
+    run_sweep(path, output=tmp_path, workers=1)
+    assert len(runs) == 12
+    policy.write_text(POLICY + "# changed\n")
+    run_sweep(path, output=tmp_path, workers=1)
+    assert len(runs) == 16
+    run_sweep(path, output=tmp_path, workers=1)
+    assert len(runs) == 16
+
+
+POLICY = """
+from my_helper import FIRST
+
+from heimdall.schedulers import Assignment, Choice, Scheduler
+
+
+class Mine(Scheduler):
+    name = "mine"
+
+    def select(self, view, now_ns):
+        job = view.ready[FIRST]
+        end_op = view.longest(job, view.idle[0])
+        if end_op == job.next_op:
+            return None
+        return Choice((Assignment(job.id, end_op, view.idle[0]),), "first")
+"""
+
+
+def test_a_clip_that_was_replaced_counts(path, tmp_path, runs):
+    path.write_text(TEXT.replace("turn_ms = [10, 40]", "turn_ms = [10]\nluminance = 'mine.avi'"))
+    for steps in (3, 5):
+        write_clip(tmp_path / "mine.avi", steps)
+        _luminance.cache_clear()
+        run_sweep(path, output=tmp_path, workers=1)
+    assert len(runs) == 8
+
+
+def write_clip(path, steps):
+    clip = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 30, (64, 64))
+    for step in range(steps):
+        clip.write(np.full((64, 64, 3), 20 * step, np.uint8))
+    clip.release()
 
 
 def test_points_that_are_the_same_machine_share_their_runs(path, tmp_path, runs):
