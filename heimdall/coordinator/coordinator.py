@@ -27,7 +27,7 @@ from heimdall.coordinator.states import CoordinationError
 from heimdall.coordinator.supervised import Supervised
 from heimdall.coordinator.timing import Chunks, Ranges, Timing
 from heimdall.errors import ConfigError, unknown
-from heimdall.schedulers import create, name_of
+from heimdall.schedulers import SCHEDULERS, create, name_of
 from heimdall.schedulers.base import (
     CHUNK_ENDED,
     FALLBACK_ENDED,
@@ -258,10 +258,13 @@ class Coordinator:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], policy: Scheduler | None = None) -> Coordinator:
         """A fresh coordinator from ``config()``; ConfigError when the data does not fit, which
-        ``policy`` must where one cannot be made of its name alone."""
+        ``policy`` must where one cannot be made of its name alone: a policy of one's own, or one
+        that was made with arguments."""
         arguments = dict(config)
-        if (recorded := arguments.pop("policy", None)) is not None:
-            arguments["scheduler"] = _same(policy, arguments.get("scheduler"), recorded)
+        recorded, name = arguments.pop("policy", {}), arguments.get("scheduler")
+        own = isinstance(name, str) and name not in SCHEDULERS
+        if recorded or own or policy is not None:
+            arguments["scheduler"] = _same(policy, name, recorded)
         try:
             plans = [codec.from_dict(plan) for plan in arguments.pop("dnns")]
             return cls(plans, **arguments)
@@ -588,6 +591,11 @@ def admission_limit(admission: str) -> int:
 
 def _same(policy: Scheduler | None, name: object, recorded: object) -> Scheduler:
     """The policy, if it is the recorded one."""
+    if policy is None and not recorded:
+        raise ConfigError(
+            f"{unknown('scheduler', str(name), SCHEDULERS)}; if it is a policy of your own, give "
+            "its file (--scheduler path/to/file.py[:Class])"
+        )
     if policy is None:
         raise ConfigError(f"scheduler {name!r} cannot be made of its name: it had {recorded}")
     if policy.name != name or policy.config() != recorded:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -44,7 +43,7 @@ def app_runs(
     systems: Sequence[System],
     *,
     runs: int,
-    traced: bool,
+    traces: Mapping[str, Path],
     progress: Progress,
     seconds: float,
     fps: float | None = None,
@@ -57,10 +56,10 @@ def app_runs(
     **limits: Any,
 ) -> Iterator[Runs]:
     """The runs of a scenario that draws, ``seconds`` each after its warm-up: a single one in this
-    process, else each in one of its own. ``fallback`` False: no op is forced to the CPU; ``trace``
-    is written of a single system only; ``files``, ``shapes`` and ``processors``: see
-    ``request_runs``; other ``limits`` are of ``RunOptions``. Raises ConfigError when a value is
-    wrong."""
+    process, else each in one of its own. ``fallback`` False: no op is forced to the CPU; ``traces``
+    are files for the timelines of first runs, by system, ``trace`` that of a single system;
+    ``files``, ``shapes`` and ``processors``: see ``request_runs``; other ``limits`` are of
+    ``RunOptions``. Raises ConfigError when a value is wrong."""
     if trace is not None and len(systems) > 1:
         problem = f"records one system, not {len(systems)}: name one, or ask for a report"
         raise ArgumentError(problem, argument="trace", value=trace)
@@ -71,26 +70,22 @@ def app_runs(
     limits |= {"seconds": seconds, "fps": fps, "size": size}
     options = RunOptions(headless=True, processors=processors, **limits)
     confinement(options, process=True)
-    with tempfile.TemporaryDirectory() as folder:
-        names = [system.name for system in systems]
-        kept = {name: Path(folder) / f"{name}.json" for name in names} if traced else {}
-        traces = dict.fromkeys(names, trace) if trace is not None else kept
+    first = {system.name: trace for system in systems} if trace is not None else dict(traces)
 
-        def here(system: System) -> dict[str, Any]:
-            policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
-            policy |= {"scheduler": system.scheduler, "admission": system.admission}
-            own = replace(options, **policy, trace=traces.get(system.name))
-            return run_live(workload, system, own, progress, files=files, shapes=shapes)
+    def here(system: System) -> dict[str, Any]:
+        policy: dict[str, Any] = {"mode": system.mode, "offload": system.offload}
+        policy |= {"scheduler": system.scheduler, "admission": system.admission}
+        own = replace(options, **policy, trace=first.get(system.name))
+        return run_live(workload, system, own, progress, files=files, shapes=shapes)
 
-        if len(systems) == runs == 1:
-            yield Runs(here, traces, no_progress)
-            return
-        first = dict(traces)  # timelines are of first runs
-        models = [f"{name}={file}" for name, file in (files or {}).items()]
-        own = {**limits, "fallback": fallback, "model": models, **_flags(shapes or {})}
-        own["processors"] = ",".join(processors) if processors else None
-        apart = OwnProcess(scenario, own, lambda system: first.pop(system.name, None))
-        yield Runs(apart, traces, progress)
+    if len(systems) == runs == 1:
+        yield Runs(here)
+        return
+    models = [f"{name}={file}" for name, file in (files or {}).items()]
+    own = {**limits, "fallback": fallback, "model": models, **_flags(shapes or {})}
+    own["processors"] = ",".join(processors) if processors else None
+    apart = OwnProcess(scenario, own, lambda system: first.pop(system.name, None))
+    yield Runs(apart, progress)
 
 
 def _flags(shapes: Inputs) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,9 @@ Register = Callable[..., Model | ThreadedModel]  # see ``Session.register``
 @dataclass(frozen=True)
 class Runs:
     """How a comparison makes its runs: ``run`` makes one under a system and returns its summary;
-    ``traces``: by system where the timeline of its first one is; ``tell`` of each run."""
+    ``tell`` of each run."""
 
     run: Callable[[System], dict[str, Any]]
-    traces: Mapping[str, Path] = field(default_factory=dict)
     tell: Progress = no_progress
 
 
@@ -69,7 +68,7 @@ def request_runs(
     systems: Sequence[System],
     *,
     runs: int,
-    traced: bool,
+    traces: Mapping[str, Path],
     progress: Progress,
     seconds: float | None = None,
     files: Mapping[str, Path] | None = None,
@@ -96,7 +95,7 @@ def request_runs(
         gc.collect()
         return summary
 
-    yield Runs(run, tell=progress)
+    yield Runs(run, progress)
 
 
 class Asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import jinja2
 
 from heimdall.errors import ConfigError
 from heimdall.lab.bench import charts
+from heimdall.lab.bench.systems import System
 from heimdall.lab.bench.timeline import Span, Timeline, read_timeline
 from heimdall.runtime.telemetry.jobs import MULTIPLES, SLO
 from heimdall.runtime.telemetry.statistics import over_runs
@@ -78,15 +79,37 @@ def write_report(
         raise ConfigError(f"cannot write report {path}: {error.strerror or error}") from error
 
 
-def write_simulation(path: Path, summary: Mapping[str, Any], trace: Path, command: str) -> None:
-    """The page of one simulated run, from its summary and its trace.
+def write_comparison(
+    path: Path,
+    result: Mapping[str, Any],
+    systems: Sequence[System],
+    traces: Mapping[str, Path],
+    command: str,
+) -> None:
+    """``write_report`` of these systems with the timelines of their first runs, as far as there are
+    ``traces`` of them, by name."""
+    timelines = {
+        system.name: read_timeline(traces[system.name], system.own_policy)
+        for system in systems
+        if system.name in result["systems"]
+        and system.name in traces
+        and traces[system.name].exists()
+    }
+    write_report(path, result, timelines, command)
+
+
+def write_simulation(
+    path: Path, summary: Mapping[str, Any], trace: Path, command: str, policy: str | None = None
+) -> None:
+    """The page of one simulated run, from its summary and its trace; ``policy``: see
+    ``read_timeline``.
 
     Raises ConfigError when the file cannot be written.
     """
     system, title = summary["system"], f"{summary['scenario']}, {summary['device']['mode']}"
     result: dict[str, Any] = {"title": title, "systems": {system: summary}}
     result |= {"machine": None, "failures": []}
-    write_report(path, result, {system: read_timeline(trace)}, command)
+    write_report(path, result, {system: read_timeline(trace, policy)}, command)
 
 
 def _excerpt(timeline: Timeline) -> dict[str, Any]:

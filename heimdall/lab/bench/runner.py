@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app.options import check_number, check_writable
+from heimdall.app.options import check_number
 from heimdall.errors import HeimdallError
 from heimdall.lab.bench.live import app_runs
 from heimdall.lab.bench.live_requests import request_runs
@@ -39,8 +39,7 @@ def compare(
     systems: str,
     *,
     runs: int = 1,
-    report: Path | None = None,
-    command: str = "",
+    traces: Mapping[str, Path] | None = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> dict[str, Any]:
@@ -49,9 +48,9 @@ def compare(
 
     ``runs``: of each system, in turns, so that a bad minute of the machine hits no system alone;
     ``systems`` has the first of each, ``runs`` all, ``over_runs`` what they say together.
-    ``report`` is a page of first runs that also says ``command``. Raises ConfigError before
-    anything runs when a name or value is wrong, and for a system that has no queue where there are
-    requests.
+    ``traces``: by system, a file for the timeline of its first run, where frames are drawn. Raises
+    ConfigError before anything runs when a name or value is wrong, and for a system that has no
+    queue where there are requests.
     """
     chosen = parse_systems(systems)
     workload = load_scenario(scenario).drawing(options.get("fps"), options.get("size"))
@@ -60,14 +59,13 @@ def compare(
             refuse_batches(system)
         refuse_planned(system)
     check_number("runs", runs, least=1, most=MOST_RUNS)
-    check_writable("report", report, (".html",))
     begin = app_runs if workload.draws else request_runs
-    how: dict[str, Any] = {"runs": runs, "traced": report is not None, "progress": progress}
+    how: dict[str, Any] = {"runs": runs, "traces": traces or {}, "progress": progress}
     with begin(scenario, workload, chosen, **how, **options) as live:
         found, failures, interrupted = run_all(chosen, live.run, live.tell, runs)
         summaries = {name: each[0] for name, each in found.items()}
         first = next(iter(found.values()), [])
-        result = {
+        return {
             "schema": SCHEMA,
             "scenario": workload.name,
             "title": workload.title,
@@ -80,20 +78,6 @@ def compare(
             "failures": failures,
             "interrupted": interrupted,
         }
-        if report is not None:
-            traces = {name: live.traces[name] for name in summaries if name in live.traces}
-            _write(report, result, traces, command)
-    return result
-
-
-def _write(
-    report: Path, result: Mapping[str, Any], traces: Mapping[str, Path], command: str
-) -> None:
-    from heimdall.lab.bench.report import write_report  # here: matplotlib takes half a second
-    from heimdall.lab.bench.timeline import read_timeline
-
-    timelines = {name: read_timeline(path) for name, path in traces.items()}
-    write_report(report, result, timelines, command)
 
 
 def run_all(

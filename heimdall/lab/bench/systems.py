@@ -210,9 +210,14 @@ class System:
     @property
     def typed(self) -> str:
         """What one types for it, in whatever folder: its name, or its policy's file."""
-        if self.scheduler is None or not is_file(self.scheduler):
+        if self.own_policy is None:
             return self.name
-        return self.scheduler + self.name.removeprefix(name_of(self.scheduler))
+        return self.own_policy + self.name.removeprefix(name_of(self.own_policy))
+
+    @property
+    def own_policy(self) -> str | None:
+        """The file of its policy, where that is a user's."""
+        return self.scheduler if self.scheduler and is_file(self.scheduler) else None
 
     @property
     def policy(self) -> str | None:

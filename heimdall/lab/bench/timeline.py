@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import defaultdict
 from dataclasses import dataclass
 from math import nan
@@ -11,10 +12,13 @@ from typing import Any
 
 from heimdall.coordinator.codec import from_dict
 from heimdall.coordinator.coordinator import Coordinator
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, HeimdallError
 from heimdall.runtime.telemetry.trace import read_recording
+from heimdall.schedulers import create
 from heimdall.vocabulary.enums import Lane
 from heimdall.vocabulary.plans import DnnPlan
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -53,9 +57,10 @@ class Timeline:
         return [lane for lane in self.lanes if lane in ran and lane != Lane.GPU]
 
 
-def read_timeline(path: Path) -> Timeline:
-    """The timeline in a trace file of ``heimdall run`` or ``bench``. Raises ConfigError when the
-    file is damaged."""
+def read_timeline(path: Path, policy: str | None = None) -> Timeline:
+    """The timeline in a trace file of ``heimdall run`` or ``bench``; ``policy``: the file of the
+    run's policy, where that is a user's. Utilities are left out, with a warning, where the run
+    cannot be replayed. Raises ConfigError when the file is damaged."""
     try:
         events = json.loads(path.read_text())["traceEvents"]
         lanes = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
@@ -72,7 +77,12 @@ def read_timeline(path: Path) -> Timeline:
     plans = [from_dict(plan) for plan in recording.config["dnns"]]
     if any(plan.queued for plan in plans):  # many jobs of one, each with a utility of its own
         return Timeline(spans, {}, {})
-    return Timeline(spans, _utility(recording.config, recording.records), _overhead(spans, plans))
+    try:
+        utility = _utility(recording.config, recording.records, policy)
+    except HeimdallError as error:
+        log.warning("no utilities over time: the run cannot be replayed: %s", error)
+        utility = {}
+    return Timeline(spans, utility, _overhead(spans, plans))
 
 
 def _span(event: dict[str, Any], lanes: dict[int, str], start_us: float) -> Span:
@@ -88,9 +98,9 @@ def _span(event: dict[str, Any], lanes: dict[int, str], start_us: float) -> Span
     )
 
 
-def _utility(config: Any, records: Any) -> dict[str, list[tuple[float, float]]]:
+def _utility(config: Any, records: Any, policy: str | None) -> dict[str, list[tuple[float, float]]]:
     """Replays the run: the utilities of Eq. 3 are not recorded, but follow from the events."""
-    coordinator = Coordinator.from_config(config)
+    coordinator = Coordinator.from_config(config, None if policy is None else create(policy))
     fresh = {plan["name"]: from_dict(plan).utility.l0 or 1.0 for plan in config["dnns"]}
     series: dict[str, list[tuple[float, float]]] = {name: [] for name in fresh}
     first_ns = records[0]["now_ns"] if records else 0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,12 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
     requests, whose models need files, or both. Interrupted, it shows the systems that have
     finished.
     """
-    with console.work(as_json), console.ProgressBars() as progress:
+    report = rest.pop("report")
+    _check_report(report)
+    with console.work(as_json):
         from heimdall.lab.bench.runner import compare
         from heimdall.lab.bench.scenario import load_scenario
 
-        if rest["report"] is not None:
-            need("matplotlib", "lab", "--report")
         workload = load_scenario(scenario).drawing(rest["fps"], rest["size"])
         refused = () if workload.draws else _OF_FRAMES
         for name in refused if workload.models else _OF_REQUESTS:
@@ -124,12 +125,46 @@ def bench(context: click.Context, scenario: str, systems: str, as_json: bool, **
             rest.pop(name, None)
         if workload.draws:
             rest["seconds"] = rest["seconds"] or BENCH_S
-        result = compare(scenario, systems, command=typed_command(), progress=progress, **rest)
-    show(as_json, result, "heimdall.lab.cli.run_tables:compared")
+    run = partial(compare, scenario, systems, **rest)
+    result = _compare(as_json, run, systems, report, rest.get("trace"))
     if result["interrupted"]:
         raise click.Abort
     if not result["systems"]:
         raise HeimdallError("no system could run")
+
+
+def _compare(
+    as_json: bool,
+    run: Callable[..., dict[str, Any]],
+    systems: str,
+    report: Path | None,
+    trace: Path | None = None,
+) -> dict[str, Any]:
+    """Run, and show the figures; then make the page: its faults lose none of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        with console.work(as_json), console.ProgressBars() as progress:
+            from heimdall.lab.bench.systems import parse_systems
+
+            chosen = parse_systems(systems)
+            names = () if report is None else (system.name for system in chosen)
+            traces = {
+                name: trace or Path(folder) / f"{index}.json" for index, name in enumerate(names)
+            }
+            result = run(traces=traces, progress=progress)
+        show(as_json, result, "heimdall.lab.cli.run_tables:compared")
+        if report is not None:
+            with console.work(as_json):
+                from heimdall.lab.bench.report import write_comparison  # matplotlib: half a second
+
+                write_comparison(report, result, chosen, traces, typed_command())
+    return result
+
+
+def _check_report(report: Path | None) -> None:
+    """Find out before the runs that there can be no page."""
+    if report is not None:
+        need("matplotlib", "lab", "--report")
+        check_writable("report", report, (".html",))
 
 
 @click.command(cls=console.Command)
@@ -212,8 +247,7 @@ def simulate(context: click.Context, scenario: str | None, as_json: bool, **rest
     With --seeds many times, by other chances; with --systems under several, which get the same
     requests and chances; with --sweep every point of a file.
     """
-    if rest["report"] is not None:
-        need("matplotlib", "lab", "--report")
+    _check_report(rest["report"])
     for name in ("systems", "seeds", "sweep", "output", "workers"):
         if rest[name] is None:
             del rest[name]
@@ -239,31 +273,30 @@ def simulate(context: click.Context, scenario: str | None, as_json: bool, **rest
 def _simulate_once(
     scenario: str, as_json: bool, trace: Path | None, report: Path | None, **rest: Any
 ) -> None:
-    with console.work(as_json), console.ProgressBars() as progress:
-        from heimdall.lab.simulator.simulate import simulate as run_simulation
+    with tempfile.TemporaryDirectory() as folder:
+        if report is not None and trace is None:
+            trace = Path(folder) / "trace.json"
+        with console.work(as_json), console.ProgressBars() as progress:
+            from heimdall.lab.simulator.simulate import simulate as run_simulation
 
-        check_writable("trace", trace)
-        check_writable("report", report, (".html",))
-        with tempfile.TemporaryDirectory() as folder:
-            if report is not None and trace is None:
-                trace = Path(folder) / "trace.json"
+            check_writable("trace", trace)
             result = run_simulation(scenario, trace=trace, progress=progress, **rest)
-            if report is not None and trace is not None:
+        show(as_json, result, "heimdall.cli.run_tables:run_summary")
+        if report is not None and trace is not None:
+            with console.work(as_json):
                 from heimdall.lab.bench.report import write_simulation  # matplotlib: half a second
+                from heimdall.lab.bench.systems import parse_system
 
-                command = typed_command()
-                write_simulation(report, result, trace, command)
-    show(as_json, result, "heimdall.cli.run_tables:run_summary")
+                policy = parse_system(rest["system"]).own_policy if rest["system"] else None
+                write_simulation(report, result, trace, typed_command(), policy)
 
 
 def _simulate_several(scenario: str, as_json: bool, **rest: Any) -> None:
     del rest["trace"], rest["system"]
-    with console.work(as_json), console.ProgressBars() as progress:
+    report = rest.pop("report")
+    with console.work(as_json):
         from heimdall.lab.simulator.side_by_side import compare_simulated
-
-        command = typed_command()
-        result = compare_simulated(scenario, command=command, progress=progress, **rest)
-    show(as_json, result, "heimdall.lab.cli.run_tables:compared")
+    _compare(as_json, partial(compare_simulated, scenario, **rest), rest["systems"], report)
 
 
 def _simulate_seeds(scenario: str, as_json: bool, **rest: Any) -> None:

@@ -17,19 +17,26 @@ if TYPE_CHECKING:
 
 @click.command(cls=console.Command)
 @click.argument("file", type=FILE)
+@click.option(
+    "--scheduler",
+    metavar="FILE",
+    help="The run's policy, where that is your own: path/to/file.py[:Class].",
+)
 @click.option("--actor", type=FILE, help="What TOP had learnt, unless that is bundled (.onnx).")
 @json_option
-def trace(file: Path, actor: Path | None, as_json: bool) -> None:
+def trace(file: Path, scheduler: str | None, actor: Path | None, as_json: bool) -> None:
     """Replay a run recorded with `run --trace` or `run --capture` and show where a fresh
     coordinator differs."""
     with console.work(as_json):
         from heimdall.runtime.telemetry.trace import read_recording
 
-        result = _replay(read_recording(file), actor)
+        result = _replay(read_recording(file), scheduler, actor)
     show(as_json, result, "heimdall.lab.cli.tables:replay_report")
 
 
-def _replay(recording: Recording, actor: Path | None) -> dict[str, Any]:
+def _replay(
+    recording: Recording, scheduler: str | None, actor: Path | None
+) -> dict[str, Any]:
     """The differences; ``stopped`` is why the replay could not go on, or None."""
     from heimdall.coordinator.replay import replay
 
@@ -37,7 +44,11 @@ def _replay(recording: Recording, actor: Path | None) -> dict[str, Any]:
     stopped = None
     try:
         policy = None
-        if "policy" in recording.config:
+        if scheduler is not None:
+            from heimdall.schedulers import create
+
+            policy = create(scheduler)
+        elif "policy" in recording.config:
             from heimdall.lab.simulator.together.policies import remade
 
             policy = remade(recording.config, actor)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from heimdall.analyzer.profiler import Progress, no_progress
-from heimdall.app.options import check_writable
+from heimdall.errors import HeimdallError
 from heimdall.lab.bench.scenario import Scenario, load_scenario
 from heimdall.lab.bench.systems import parse_systems
 from heimdall.lab.simulator.parallel import Workers
@@ -16,6 +16,8 @@ from heimdall.lab.simulator.seeds import check_seeds, run_seeds
 from heimdall.lab.simulator.simulate import prepare_any
 from heimdall.runtime.telemetry.figures import SCHEMA
 from heimdall.runtime.telemetry.statistics import over_runs
+
+log = logging.getLogger(__name__)
 
 
 def compare_simulated(
@@ -26,21 +28,19 @@ def compare_simulated(
     seeds: int = 1,
     seed: int = 0,
     workers: Workers = None,
-    report: Path | None = None,
-    command: str = "",
+    traces: Mapping[str, Path] | None = None,
     progress: Progress = no_progress,
     **options: Any,
 ) -> dict[str, Any]:
     """What ``heimdall simulate --systems A,B --json`` prints: as ``heimdall bench`` does, of each
     system its first run in ``systems``, all in ``runs``, what they say together in ``over_runs``.
 
-    ``seeds``: how many, from ``seed`` on, each with the same chances for every system; ``report``
-    is a page of the first, which also says ``command``. All else, and what is raised: see
-    ``simulate``. Nothing runs unless every system makes sense.
+    ``seeds``: how many, from ``seed`` on, each with the same chances for every system; ``traces``:
+    by system, a file for the timeline of its first. All else, and what is raised: see ``simulate``.
+    Nothing runs unless every system makes sense.
     """
     chosen = parse_systems(systems)
     check_seeds(seeds)
-    check_writable("report", report, (".html",))
     workload = load_scenario(scenario) if isinstance(scenario, str) else scenario
     experiments = {
         each.name: prepare_any(workload, device, each.typed, progress=progress, **options)
@@ -55,7 +55,12 @@ def compare_simulated(
         for name, experiment in experiments.items()
     }
     first = {name: each[0] for name, each in runs.items()}
-    result: dict[str, Any] = {
+    for name, path in (traces or {}).items():
+        try:
+            experiments[name].run(seed, path)
+        except HeimdallError as error:  # figures are worth more than a timeline
+            log.error("%s: no timeline: %s", name, error)
+    return {
         "schema": SCHEMA,
         "simulated": True,
         "scenario": workload.name,
@@ -70,20 +75,3 @@ def compare_simulated(
         "failures": [],
         "interrupted": False,
     }
-    if report is not None:
-        with tempfile.TemporaryDirectory() as folder:
-            paths = {name: Path(folder) / f"{name}.json" for name in experiments}
-            for name, experiment in experiments.items():
-                experiment.run(seed, paths[name])
-            _write(report, result, paths, command)
-    return result
-
-
-def _write(
-    report: Path, result: Mapping[str, Any], traces: Mapping[str, Path], command: str
-) -> None:
-    from heimdall.lab.bench.report import write_report  # matplotlib: half a second
-    from heimdall.lab.bench.timeline import read_timeline
-
-    timelines = {name: read_timeline(path) for name, path in traces.items()}
-    write_report(report, result, timelines, command)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from heimdall.errors import ArgumentError, ConfigError
+from heimdall.errors import ConfigError
+from heimdall.lab.bench.report import write_comparison
+from heimdall.lab.bench.systems import parse_systems
 from heimdall.lab.simulator.side_by_side import compare_simulated
 
 
 def test_systems_get_the_same_requests(tmp_path):
-    path = tmp_path / "page.html"
-    found = compare_simulated("split-1", None, "fcfs,response-ratio", seconds=20, report=path)
+    systems = "fcfs,response-ratio"
+    traces, path = files(tmp_path, systems), tmp_path / "page.html"
+    found = compare_simulated("split-1", None, systems, seconds=20, traces=traces)
     asked = [
         {name: each["submitted"] for name, each in run["requests"].items()}
         for run in found["systems"].values()
@@ -18,17 +21,23 @@ def test_systems_get_the_same_requests(tmp_path):
     assert asked[0] == asked[1]
     assert found["systems"]["fcfs"] != found["systems"]["response-ratio"]
     assert found["over_runs"]["fcfs"]["throughput_hz"]["n"] == 1
+    write_comparison(path, found, parse_systems(systems), traces, "")
     text = path.read_text(encoding="utf-8")
     assert "Jitter" in text
     assert "response-ratio" in text
 
 
+def files(folder, systems):
+    return {name: folder / f"{name}.json" for name in systems.split(",")}
+
+
 def test_an_app_is_compared_too_under_any_policy(tmp_path):
-    path = tmp_path / "page.html"
     systems = "max-total,fcfs,multithread"
-    found = compare_simulated("shopping", None, systems, seconds=2, report=path)
+    traces, path = files(tmp_path, systems), tmp_path / "page.html"
+    found = compare_simulated("shopping", None, systems, seconds=2, traces=traces)
     assert [run["system"] for run in found["systems"].values()] == systems.split(",")
     assert found["systems"]["fcfs"]["fps"]["mean"] == pytest.approx(30, abs=0.5)
+    write_comparison(path, found, parse_systems(systems), traces, "")
     assert "Frame rate" in path.read_text(encoding="utf-8")
 
 
@@ -53,6 +62,9 @@ def test_what_makes_no_sense_is_refused_before_anything_runs(asked, message):
         compare_simulated("split-1", **{"device": None, **asked})
 
 
-def test_a_report_is_a_page(tmp_path):
-    with pytest.raises(ArgumentError, match=r"must end in \.html"):
-        compare_simulated("split-1", None, "fcfs", report=tmp_path / "page.pdf")
+def test_a_timeline_that_cannot_be_written_loses_no_figures(tmp_path, caplog):
+    (tmp_path / "file").touch()
+    traces = {"fcfs": tmp_path / "file" / "fcfs.json"}
+    found = compare_simulated("split-1", None, "fcfs", seconds=5, traces=traces)
+    assert found["systems"]["fcfs"]["requests"]
+    assert "fcfs: no timeline: cannot write trace" in caplog.text
