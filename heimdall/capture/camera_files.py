@@ -7,7 +7,9 @@
     cx = 646.5
     cy = 352.3
     distortion = [0.08, -0.12, 0.001, -0.0007, 0.01]  # k1, k2, p1, p2, k3, as OpenCV has them
+    distortion_model = "plumb_bob"  # or rational_polynomial, kannala_brandt (a fisheye)
 
+Those of other programs are read, too (`camera_formats`), by what is in them.
 `heimdall calibrate` writes them among the user's files, one for each camera, where every source
 that is opened looks. A clip may have one of its own beside it: ``clip.camera.toml``.
 """
@@ -19,43 +21,91 @@ import logging
 import math
 import re
 import sys
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from heimdall.capture import camera_formats
 from heimdall.capture.lens import Camera
-from heimdall.errors import ConfigError
+from heimdall.capture.lens_models import PLUMB_BOB, lens_of, model_of
+from heimdall.errors import ConfigError, unknown
 from heimdall.system import paths
 
 log = logging.getLogger(__name__)
 
 NUMBERS = ("width", "height", "fx", "fy", "cx", "cy")
-COEFFICIENTS = 5
+SUFFIXES = (".toml", ".yaml", ".yml", ".json", ".xml", ".txt")  # of a file that belongs to a clip
+MOST_BYTES = 1 << 20
+NEEDED = """A camera file holds such lines:
+    width = 1280
+    height = 720
+    fx = 911.2
+    fy = 910.4
+    cx = 646.5
+    cy = 352.3
+    distortion = [0.08, -0.12, 0.001, -0.0007, 0.01]  # k1, k2, p1, p2, k3
+Those of ROS, OpenCV, Kalibr, COLMAP (cameras.txt) and RealSense (JSON) are read, too."""
 MOST_PIXELS = 100_000  # of a side: beyond it is no camera
 SAME_ASPECT = 0.01  # another shape of picture is another part of the sensor, not a scaled one
 
 
 def read_camera(path: Path) -> Camera:
-    """The camera of a file. Raises ConfigError naming the file and what is wrong in it."""
+    """The camera of a file: the first of several, or the one of that name in ``file.yaml:cam1``.
+    Raises ConfigError naming the file and what is wrong in it."""
+    file, _, wanted = str(path).rpartition(":")
+    if not file or path.exists() or not Path(file).is_file():
+        file, wanted = str(path), ""
+    text = _text(Path(file))
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        if camera_formats.is_toml(text):
+            return _camera(camera_formats.read_toml(text), path)
+    except ValueError as error:
+        raise ConfigError(f"camera file {path} is no TOML: {error}. {NEEDED}") from error
+    try:
+        found = camera_formats.cameras_of(text)
+    except ConfigError as error:
+        raise ConfigError(f"camera file {path}: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"camera file {path} cannot be read: {error}. {NEEDED}") from error
+    if not found:
+        raise ConfigError(f"camera file {path} holds no camera that is understood. {NEEDED}")
+    if wanted and wanted not in found:
+        raise ConfigError(unknown(f"camera of {file}", wanted, found))
+    first = next(iter(found))
+    if len(found) > 1 and not wanted:
+        log.warning(
+            "camera file %s holds %s: %s is taken; %s:%s takes another one",
+            *(path, ", ".join([*found][:5]), first, path, [*found][1]),
+        )
+    return _camera(found[wanted or first], path)
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ConfigError(f"camera file {path} is larger than 1 MB. {NEEDED}")
+        return data.decode("utf-8")
     except OSError as error:
         raise ConfigError(f"cannot read camera file {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"camera file {path} is no TOML: {error}") from error
-    return _camera(values, path)
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"camera file {path} is no text: {error}. {NEEDED}") from error
 
 
 def _camera(values: Mapping[str, Any], path: Path) -> Camera:
-    known = {*NUMBERS, "distortion"}
+    known = {*NUMBERS, "distortion", "distortion_model"}
     if stray := sorted(values.keys() - known):
-        raise ConfigError(f"camera file {path}: {stray[0]!r} is not one of {', '.join(NUMBERS)}")
-    if missing := [name for name in NUMBERS if name not in values]:
-        raise ConfigError(f"camera file {path} lacks {', '.join(missing)}")
-    distortion = values.get("distortion", [0.0] * COEFFICIENTS)
-    if not isinstance(distortion, list) or len(distortion) != COEFFICIENTS:
-        raise ConfigError(f"camera file {path}: distortion must be [k1, k2, p1, p2, k3]")
+        raise ConfigError(
+            f"camera file {path}: {stray[0]!r} is not one of {', '.join(sorted(known))}"
+        )
+    if missing := [name for name in NUMBERS if values.get(name) is None]:
+        raise ConfigError(f"camera file {path} lacks {', '.join(missing)}. {NEEDED}")
+    distortion = values.get("distortion", [])
+    if not isinstance(distortion, list):
+        raise ConfigError(
+            f"camera file {path}: distortion must be a list, such as [k1, k2, p1, p2, k3]"
+        )
     numbers = {name: _number(values[name], name, path) for name in NUMBERS}
     for side in ("width", "height"):
         if numbers[side] != int(numbers[side]) or not 1 <= numbers[side] <= MOST_PIXELS:
@@ -66,8 +116,12 @@ def _camera(values: Mapping[str, Any], path: Path) -> Camera:
         if numbers[focal] <= 0:
             raise ConfigError(f"camera file {path}: {focal} = {numbers[focal]:g} must be above 0")
     width, height, fx, fy, cx, cy = (numbers[name] for name in NUMBERS)
-    bent = tuple(_number(each, "distortion", path) for each in distortion)
-    return Camera(int(width), int(height), fx, fy, cx, cy, bent)
+    bent = [_number(each, "distortion", path) for each in distortion]
+    try:
+        lens = lens_of(str(values.get("distortion_model", "")), bent)
+    except ConfigError as error:
+        raise ConfigError(f"camera file {path}: {error}") from error
+    return Camera(int(width), int(height), fx, fy, cx, cy, **lens)
 
 
 def _number(value: object, name: str, path: Path) -> float:
@@ -80,6 +134,8 @@ def write_camera(path: Path, camera: Camera) -> None:
     """Write ``camera``, without its pose. Raises ConfigError where the file cannot be written."""
     lines = [f"{name} = {getattr(camera, name)!r}" for name in NUMBERS]
     lines.append(f"distortion = [{', '.join(repr(float(each)) for each in camera.distortion)}]")
+    if (model := model_of(camera)) != PLUMB_BOB:
+        lines.append(f'distortion_model = "{model}"')
     try:
         paths.replace_file(path, ("\n".join(lines) + "\n").encode())
     except OSError as error:
@@ -104,7 +160,8 @@ def known_camera(source: str) -> Camera | None:
     without it, too."""
     places = []
     if "://" not in source and Path(source).suffix:
-        places.append(Path(source).expanduser().with_suffix(".camera.toml"))
+        clip = Path(source).expanduser()
+        places += [clip.with_suffix(f".camera{each}") for each in SUFFIXES]
     try:
         path = next((each for each in [*places, file_of(source)] if each.is_file()), None)
         return read_camera(path) if path else None
