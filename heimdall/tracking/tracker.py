@@ -6,11 +6,9 @@ handed on; a pool thread calls ``renew`` with each result; the main thread asks,
 
 from __future__ import annotations
 
-import logging
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -18,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from heimdall.models.results import Mask
+from heimdall.system.faults import Faults, say
 from heimdall.tracking.carry import Carrier, Thing, carrier
 from heimdall.tracking.flow import Flow, Tracks
 from heimdall.tracking.patch import TOLERANCE, Anchor, Patch, chained
 
 if TYPE_CHECKING:
     from heimdall.capture import Frame
-
-log = logging.getLogger(__name__)
 
 REMEMBERED = 64  # frames: how late a result may come and still be carried
 ANCHOR_REACH = 0.2  # of the picture's width: points so near say where an anchor goes
@@ -45,7 +42,8 @@ class Tracker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._wanted = self._failed = False
+        self._wanted = False
+        self._faults = Faults()
         self._flow = Flow()
         self._history: deque[Tracks] = deque(maxlen=REMEMBERED)
         self._size = (0, 0)
@@ -80,9 +78,18 @@ class Tracker:
     # --- capture thread --------------------------------------------------------------------
 
     def advance(self, frame: Frame) -> None:
-        """Follow the picture to ``frame``, and everything on it."""
-        if self._wanted:
-            self._guarded(self._advance, frame)
+        """Follow the picture to ``frame``, and everything on it. A failure costs neither the
+        picture nor a result: following starts again with the next frame."""
+        if not self._wanted:
+            return
+        with self._lock:
+            try:
+                self._advance(frame)
+            except Exception as error:
+                self._faults.report(f"following the picture failed: {say(error)}", error)
+                self._flow = Flow()
+                self._history.clear()
+                self._carriers, self._views = {}, {}
 
     def _advance(self, frame: Frame) -> None:
         self._size = (frame.image.shape[1], frame.image.shape[0])
@@ -94,38 +101,47 @@ class Tracker:
             self._scene = frame.sequence
             self._results = {dnn: _without_things(each) for dnn, each in self._results.items()}
         self._history.append(tracks)
-        for each in self._carriers.values():
-            if each is not None:
-                each.follow(tracks)
+        view = {dnn: self._carried(dnn, tracks) for dnn in self._carriers}
         self._follow_anchors(tracks)
-        self._publish(frame.sequence, {dnn: self._value(dnn) for dnn in self._carriers})
+        self._publish(frame.sequence, view)
 
     # --- pool ------------------------------------------------------------------------------
 
     def renew(self, dnn: str, result: Any, frame: Frame) -> None:
         """``result`` was computed on ``frame``: carry it from there to the newest frame."""
-        self._results[dnn] = result if frame.sequence >= self._scene else _without_things(result)
-        self._guarded(self._renew, dnn, result, frame)
-
-    def _renew(self, dnn: str, result: Any, frame: Frame) -> None:
-        self._masks |= isinstance(result, Mask)
-        path = self._path(frame.sequence)
-        self._carriers[dnn] = self._replaced(dnn, result, path, frame.image) if path else None
-        if self._history:
-            newest = self._history[-1].sequence
-            self._publish(newest, {**self._views.get(newest, {}), dnn: self._value(dnn)})
-
-    def _guarded(self, call: Callable[..., None], *args: Any) -> None:
-        """``call`` with the lock held. A failure costs neither the picture nor the result: it is
-        logged, and from then on nothing is carried."""
-        if self._failed:
-            return
         with self._lock:
+            gone = frame.sequence < self._scene
+            self._results[dnn] = _without_things(result) if gone else result
+            self._masks |= isinstance(result, Mask)
             try:
-                call(*args)
-            except Exception:
-                log.exception("tracking failed: results stay where they were found from now on")
-                self._failed, self._views = True, {}
+                path = self._path(frame.sequence)
+                new = self._replaced(dnn, result, path, frame.image) if path else None
+            except Exception as error:
+                self._fail(dnn, error)
+                new = None
+            self._carriers[dnn] = new
+            if self._history:
+                newest = self._history[-1].sequence
+                self._publish(newest, {**self._views.get(newest, {}), dnn: self._carried(dnn)})
+
+    # --- with the lock held ----------------------------------------------------------------
+
+    def _carried(self, dnn: str, tracks: Tracks | None = None) -> Any:
+        """The result of ``dnn`` on the newest frame, to which ``tracks`` lead. One that cannot be
+        carried stays where it was found until the DNN's next result."""
+        carrier = self._carriers[dnn]
+        try:
+            if carrier is not None:
+                if tracks is not None:
+                    carrier.follow(tracks)
+                return carrier.value()
+        except Exception as error:
+            self._fail(dnn, error)
+            self._carriers[dnn] = None
+        return self._results[dnn]
+
+    def _fail(self, dnn: str, error: Exception) -> None:
+        self._faults.report(f"{dnn}: carrying its result failed: {say(error)}", error)
 
     def _replaced(
         self, dnn: str, result: Any, path: list[Tracks], image: np.ndarray
@@ -139,8 +155,6 @@ class Tracker:
             if type(old) is type(new):
                 new.replace(old)  # type: ignore[arg-type]
         return new
-
-    # --- with the lock held ----------------------------------------------------------------
 
     def _follow_anchors(self, tracks: Tracks) -> None:
         for pinned, hold in list(self._anchors.items()):
@@ -173,10 +187,6 @@ class Tracker:
         another scene."""
         path = [tracks for tracks in self._history if tracks.sequence >= sequence]
         return path if path and path[0].sequence == sequence else []
-
-    def _value(self, dnn: str) -> Any:
-        carrier = self._carriers[dnn]
-        return self._results[dnn] if carrier is None else carrier.value()
 
     def _publish(self, sequence: int, view: dict[str, Any]) -> None:
         recent = sorted(self._views)[-(VIEWS - 1) :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 import weakref
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pytest
 from heimdall import DNN, App, AppError
 from heimdall.models.results import Detection, Mask, Picture
 from heimdall.tracking import Tracker
+from heimdall.tracking import tracker as module
 
 BOX = (200.0, 150.0, 400.0, 350.0)
 
@@ -138,14 +140,62 @@ def test_an_anchor_that_is_not_kept_is_forgotten(tracker, shot):
     see(tracker, shot(2))
 
 
-def test_a_failure_is_logged_once_and_costs_neither_frame_nor_result(tracker, shot, caplog):
+def test_a_frame_that_fails_is_logged_once_and_following_goes_on(tracker, shot, caplog):
     see(tracker, shot(0))
     broken = SimpleNamespace(image=np.zeros((0, 0, 3), np.uint8), sequence=1, captured_ns=1)
     see(tracker, broken)
+    see(tracker, broken)
     see(tracker, shot(2))
     tracker.renew("detect", cup(), shot(2))
-    assert tracker.carried("detect") == cup()
-    assert caplog.text.count("tracking failed") == 1
+    assert tracker.carried("detect")[0].box == pytest.approx(BOX)
+    assert caplog.text.count("following the picture failed") == 1
+    see(tracker, shot(3, 9))
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(209, abs=0.7)
+
+
+@pytest.mark.parametrize("method", ["follow", "value"])
+def test_one_dnn_that_cannot_be_carried_costs_the_others_nothing(
+    tracker, shot, caplog, monkeypatch, method
+):
+    see(tracker, shot(0))
+    tracker.renew("segment", cup(100), shot(0))
+    tracker.renew("detect", cup(), shot(0))
+
+    def fail(*_):
+        raise ArithmeticError("a bad number")
+
+    monkeypatch.setattr(tracker._carriers["segment"], method, fail)
+    see(tracker, shot(1, 9))
+    assert tracker.carried("segment") == cup(100)
+    assert tracker.carried("detect")[0].box[0] == pytest.approx(209, abs=0.7)
+    assert "segment: carrying its result failed: ArithmeticError: a bad number" in caplog.text
+    tracker.renew("segment", cup(100), shot(1))
+    see(tracker, shot(2, 18))
+    assert tracker.carried("segment")[0].box[0] == pytest.approx(109, abs=0.7)
+
+
+def test_a_first_result_that_comes_while_the_picture_cuts_is_kept(tracker, shot, monkeypatch):
+    """The capture thread replaces all results as a scene is gone; a pool thread adds one then."""
+    see(tracker, shot(0))
+    tracker.renew("detect", cup(), shot(0))
+    renewing: list[threading.Thread] = []
+    without = module._without_things
+
+    def slowly(result):
+        if not renewing:
+            late = threading.Thread(target=tracker.renew, args=("read", "text", shot(1)))
+            renewing.append(late)
+            late.start()
+            late.join(0.2)  # without a lock it has ended by then
+        return without(result)
+
+    monkeypatch.setattr(module, "_without_things", slowly)
+    other = np.zeros_like(shot(0).image)
+    other[:, 320:] = 255
+    see(tracker, replace(shot(1), image=other))
+    renewing[0].join()
+    assert tracker.carried("read") == "text"
+    assert tracker.carried("detect") == []
 
 
 def test_apps_ask_by_the_name_of_a_declared_dnn():
