@@ -26,6 +26,7 @@ from heimdall.render.programs import Programs
 from heimdall.render.surface import Surface
 from heimdall.render.textures import (
     MASK_EDGE,
+    Content,
     TextureCache,
     levels_of,
     likely_part,
@@ -102,6 +103,8 @@ class Sampled(Backdrop):
         self._surface.pixels.write(self._texture, self._picture)
 
     def draw(self, target: moderngl.Framebuffer, box: Letterbox, behind: Behind | None) -> None:
+        self._far.trim()  # of the frame before
+        self._masks.trim()
         target.use()
         target.viewport = target.scissor = (0, 0, *self._surface.size)
         mask, target.depth_mask = target.depth_mask, False
@@ -135,7 +138,6 @@ class Sampled(Backdrop):
         target.viewport = box.gl_box()
         self._front.render(moderngl.TRIANGLE_STRIP, vertices=4)
         target.viewport, target.scissor = (0, 0, *self._surface.size), before
-        self._masks.trim()
 
     def _draw_behind(self, behind: Behind) -> None:
         ctx = self._surface.ctx
@@ -144,8 +146,6 @@ class Sampled(Backdrop):
         self._far.get(behind.pixels).use(0)
         self._masks.get(behind.values).use(1)
         self._over.render(moderngl.TRIANGLE_STRIP, vertices=4)
-        self._far.trim()
-        self._masks.trim()
 
 
 class Clear(Sampled):
@@ -174,7 +174,8 @@ class Copied(Backdrop):
         super().__init__(surface)
         self._pixels = np.empty((0, 0, 4), np.uint8)  # bottom row first, as GL counts
         self._box: Letterbox | None = None
-        self._far: tuple[np.ndarray, np.ndarray] | None = None  # as given; as the picture is
+        # As given, what that held, and as the picture is.
+        self._far: tuple[np.ndarray, Content, np.ndarray] | None = None
         self._copier = Copier(surface, programs)
         self._fronts: list[moderngl.Texture] = []  # what is drawn again, at its place
         self._places: list[tuple[int, int, int, int]] = []
@@ -244,11 +245,12 @@ class Copied(Backdrop):
 
     def _far_at(self, size: tuple[int, int], pixels: np.ndarray) -> np.ndarray:
         known = self._far
-        if known is None or known[0] is not pixels or known[1].shape[1::-1] != size:
+        same = known is not None and known[0] is pixels and known[2].shape[1::-1] == size
+        if known is None or not same or known[1].changed(pixels):
             scaled = cv2.resize(pixels, size, interpolation=cv2.INTER_LINEAR)
             order = self._surface.pixels.from_rgb
-            known = self._far = (pixels, cv2.cvtColor(scaled, order))
-        return known[1]
+            known = self._far = (pixels, Content(pixels), cv2.cvtColor(scaled, order))
+        return known[2]
 
     def _fit(self, box: Letterbox) -> None:
         if box == self._box:

@@ -83,7 +83,7 @@ class Scene:
         self._stock = Stock(surface, self._programs, self._figures)
         self._kept = Kept(surface, self._programs, self._figures)
         self._masks = mask_textures(ctx)
-        self._images = TextureCache(lambda pixels: _image(surface, pixels))
+        self._images = _images(surface)
         self._quads = {
             name: ctx.vertex_array(self._programs[name], []) for name in ("mask", "quad")
         }
@@ -277,7 +277,8 @@ class Scene:
 
     def picture(self, image: np.ndarray, corners: Points) -> None:
         """An image, RGB or RGBA uint8 (h, w, 3 or 4), on the quadrilateral ``corners`` (4, 2),
-        clockwise from the top left, in perspective. Sent to the GPU once for each array object."""
+        clockwise from the top left, in perspective. It is sent to the GPU again when the array
+        holds something else, as at the end of ``draw``; above a megabyte, some frames later."""
         given.image(image, "picture", channels=(3, 4))
         places = self._screen_points(corners, "picture")
         if places.shape != (4, 2):
@@ -513,11 +514,21 @@ class Scene:
         return self._box.to_screen(given.points(points, method)[:, :2])
 
 
-def _image(surface: Surface, pixels: np.ndarray) -> moderngl.Texture:
-    """A texture of (h, w, 3 or 4) uint8, red first, top row first."""
-    rgba = pixels if pixels.shape[2] == 4 else cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA)
+def _images(surface: Surface) -> TextureCache[moderngl.Texture]:
+    """Textures of (h, w, 3 or 4) uint8, red first, top row first."""
     order = surface.pixels
-    return order.texture(pixels.shape[1::-1], order.in_order(rgba))
+
+    def rgba(pixels: np.ndarray) -> np.ndarray:
+        with_alpha = pixels.shape[2] == 4
+        return order.in_order(pixels if with_alpha else cv2.cvtColor(pixels, cv2.COLOR_RGB2RGBA))
+
+    def rewrite(texture: moderngl.Texture, pixels: np.ndarray) -> bool:
+        fits = texture.size == pixels.shape[1::-1]
+        if fits:
+            order.write(texture, rgba(pixels))
+        return fits
+
+    return TextureCache(lambda pixels: order.texture(pixels.shape[1::-1], rgba(pixels)), rewrite)
 
 
 def _point(at: Any, width: float | None, file: str | Path) -> tuple[tuple[float, float], float]:

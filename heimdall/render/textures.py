@@ -1,10 +1,10 @@
-"""Textures made from arrays, sent again only when the array is another one."""
+"""Textures made from arrays, sent again only when there is something new in the array."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import cv2
 import moderngl
@@ -13,19 +13,53 @@ import numpy as np
 from heimdall.render.layout import Extent
 
 _KEPT = 8
+_A_LOOK = 1 << 20  # bytes that are compared in a frame: 0.05 ms
 MASK_EDGE = (0.35, 0.65)  # probabilities between which a mask fades in (shaders/mask.frag)
 
 
 T = TypeVar("T")  # a texture, or what holds some: it has ``release``
 
 
-class TextureCache(Generic[T]):
-    """``get(array)`` is the texture that ``make(array)`` once made of this very array.
+class Content:
+    """What an array held, to notice that an app has written to it. Of a large one a part is
+    compared at each look, the next one at the next: a change is seen after as many looks as it has
+    megabytes. One that cannot be written to is not compared."""
 
-    The array object is the version: results of networks are new arrays, never changed in place.
-    The last eight are kept; each entry holds its array, so an id is not used twice. Where
-    ``rewrite`` is given, a texture that is no longer kept takes the next array instead of being
-    released; it returns False when that does not fit.
+    def __init__(self, array: np.ndarray):
+        fixed = array.flags.owndata and not array.flags.writeable
+        self._before = None if fixed else np.array(array)
+        self._row = 0
+
+    def changed(self, array: np.ndarray) -> bool:
+        """Whether the array, which has the same shape, holds something else."""
+        if self._before is None:
+            return False
+        rows = max(_A_LOOK * len(array) // max(array.nbytes, 1), 1)
+        part = slice(self._row, self._row + rows)
+        self._row = part.stop if part.stop < len(array) else 0
+        now, before = (np.ascontiguousarray(each[part]) for each in (array, self._before))
+        return cv2.norm(_flat(now), _flat(before), cv2.NORM_INF) > 0
+
+
+def _flat(rows: np.ndarray) -> np.ndarray:
+    return rows.reshape(1, -1).view(np.uint8)
+
+
+class _Entry(Generic[T]):
+    def __init__(self, array: np.ndarray, texture: T):
+        self.array, self.texture = array, texture
+        self.content = Content(array)
+        self.looked = self.used = True  # in this frame
+        self.version = self.sent = 0  # how often it has changed
+
+
+class TextureCache(Generic[T]):
+    """``get(array)`` is the texture that ``make(array)`` once made of this very array, and makes
+    again when the array holds something else.
+
+    As many are kept as two frames like the last one need, and eight at least; each entry holds its
+    array, so an id is not used twice. Where ``rewrite`` is given, a texture that is no longer kept
+    takes the next array instead of being released; it returns False when that does not fit.
     """
 
     def __init__(
@@ -34,33 +68,54 @@ class TextureCache(Generic[T]):
         rewrite: Callable[[T, np.ndarray], bool] | None = None,
     ):
         self._make, self._rewrite = make, rewrite
-        self._kept: OrderedDict[int, tuple[np.ndarray, Any]] = OrderedDict()
-        self._spare: list[Any] = []
+        self._kept: OrderedDict[int, _Entry[T]] = OrderedDict()
+        self._spare: list[T] = []
 
     def get(self, array: np.ndarray) -> T:
-        key = id(array)
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        else:
-            self._kept[key] = (array, self._reused(array) or self._make(array))
-        return self._kept[key][1]
+        entry = self._kept.get(id(array))
+        if entry is None:
+            entry = self._kept[id(array)] = _Entry(array, self._reused(array) or self._make(array))
+        self._kept.move_to_end(id(array))
+        if self.version(array) != entry.sent:
+            entry.sent = entry.version
+            if not (self._rewrite and self._rewrite(entry.texture, array)):
+                entry.texture.release()  # type: ignore[attr-defined]
+                entry.texture = self._make(array)
+        return entry.texture
+
+    def version(self, array: np.ndarray) -> int:
+        """How often it has changed since it was first shown. It is looked at once a frame."""
+        entry = self._kept.get(id(array))
+        if entry is None:
+            return 0
+        entry.used = True
+        if not entry.looked:
+            entry.looked = True
+            if entry.content.changed(array):
+                entry.content = Content(array)
+                entry.version += 1
+        return entry.version
 
     def _reused(self, array: np.ndarray) -> T | None:
         while self._spare and self._rewrite:
             texture = self._spare.pop()
             if self._rewrite(texture, array):
                 return texture
-            texture.release()
+            texture.release()  # type: ignore[attr-defined]
         return None
 
     def trim(self) -> None:
-        """Release all but the newest; call when no recorded layer waits for a texture."""
-        while len(self._kept) > _KEPT:
-            texture = self._kept.popitem(last=False)[1][1]
+        """A frame is over: release what is no longer kept. Call it when no recorded layer waits for
+        a texture."""
+        most = max(_KEPT, 2 * sum(entry.used for entry in self._kept.values()))
+        while len(self._kept) > most:
+            texture = self._kept.popitem(last=False)[1].texture
             if self._rewrite:
                 self._spare.append(texture)
             else:
-                texture.release()
+                texture.release()  # type: ignore[attr-defined]
+        for entry in self._kept.values():
+            entry.looked = entry.used = False
 
 
 def smooth(ctx: moderngl.Context, pixels: np.ndarray, components: int) -> moderngl.Texture:

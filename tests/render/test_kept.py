@@ -137,3 +137,12 @@ def test_another_picture_size_is_noticed(run):
     for _ in range(2):
         run.frame(couch())
     assert np.abs(square(run) - square(Run(run.surface))).max() <= 3
+
+
+def test_a_cloth_that_an_app_draws_into_is_shown_as_it_is(run):
+    cloth = GREEN.copy()
+    green = [run.frame(couch(texture=cloth)) for _ in range(3)][-1]
+    cloth[:] = (200, 0, 0)
+    red = run.frame(couch(texture=cloth))
+    assert np.abs(red - green).max() > 60
+    assert np.abs(red - run.frame(couch(texture=cloth.copy()))).max() <= 3

@@ -66,6 +66,91 @@ def test_without_a_way_to_write_again_textures_are_released():
     assert first.released
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.float32, np.float64, bool])
+def test_an_array_that_is_written_to_is_shown_as_it_is_then(cache, kind):
+    array = np.zeros((2, 3), kind)
+    texture = cache.get(array)
+    for value in (1, 0):
+        cache.trim()
+        array[1, 2] = value
+        assert cache.version(array) == 2 - value
+        assert cache.get(array) is texture
+        assert texture.array[1, 2] == value
+    assert Fake.made == 1
+
+
+def test_without_a_way_to_write_again_a_changed_array_is_a_new_texture():
+    cache = TextureCache(Fake)
+    array = np.zeros((2, 3))
+    first = cache.get(array)
+    cache.trim()
+    array += 1
+    assert cache.get(array) is not first
+    assert first.released
+    assert not cache.get(array).released
+
+
+@pytest.mark.parametrize("row", [0, 1000, 3999])
+def test_a_change_of_a_large_array_is_seen_after_some_frames(cache, row):
+    array = np.zeros((4000, 1000), np.uint8)
+    cache.get(array)
+    array[row, 7] = 1
+    versions = []
+    for _ in range(6):
+        cache.trim()
+        cache.get(array)
+        versions.append(cache.version(array))
+    assert versions[-1] == 1
+    assert versions == sorted(versions)
+
+
+def test_an_array_that_cannot_be_written_to_is_not_compared(cache, monkeypatch):
+    array = np.zeros((2, 3))
+    array.flags.writeable = False
+    monkeypatch.setattr("heimdall.render.textures.cv2.norm", None)
+    for _ in range(3):
+        cache.get(array)
+        cache.trim()
+    assert Fake.made == 1
+
+
+def test_as_many_are_kept_as_a_frame_uses(cache):
+    arrays = [np.zeros((2, 3)) for _ in range(20)]
+    for _ in range(5):
+        for array in arrays:
+            cache.get(array)
+        cache.trim()
+    assert Fake.made == 20
+    for _ in range(2):  # and no longer than they are used
+        cache.get(arrays[0])
+        cache.trim()
+    assert len(cache._kept) == 8
+
+
+def test_a_picture_that_an_app_draws_into_is_shown_as_it_is(headless):
+    scene = Scene(headless)
+    canvas = np.zeros((10, 10, 3), np.uint8)
+    for colour in ((255, 0, 0), (0, 255, 0), (0, 0, 255)):
+        canvas[:] = colour
+        scene.begin(np.zeros((180, 320, 3), np.uint8), 0)
+        scene.picture(canvas, [(0, 0), (320, 0), (320, 180), (0, 180)])
+        scene.render()
+        headless.finish()
+        assert headless.read()[headless.size[1] // 2, headless.size[0] // 2].tolist() == [*colour]
+
+
+def test_a_background_that_an_app_draws_into_is_shown_as_it_is(headless):
+    scene, nowhere = Scene(headless), Mask(np.zeros((9, 16), np.float32))
+    canvas = np.zeros((180, 320, 3), np.uint8)
+    for colour in ((255, 0, 0), (0, 255, 0), (0, 0, 255)):
+        canvas[:] = colour
+        scene.begin(np.zeros((180, 320, 3), np.uint8), 0)
+        scene.background(canvas, nowhere)
+        scene.render()
+        headless.finish()
+        assert headless.read()[headless.size[1] // 2, headless.size[0] // 2].tolist() == [*colour]
+
+
 def test_a_rewritten_mask_shows_the_new_one(headless):
     texture = MaskTexture(headless.ctx, np.zeros((4, 8), np.float32))
     assert texture.extent == (0, 0, 0, 0)

@@ -99,6 +99,9 @@ class Figures:
                 key += [round(24 * number) for number in numbers]
         for solid in solids:
             key += key_of(solid, _STEP / box.zoom)
+            if isinstance(solid, Figure):
+                caches, cloths = self._cloths.values(), solid.cloths.values()
+                key += [sum(cache.version(cloth) for cache in caches) for cloth in cloths]
         return tuple(key)
 
     def draw(self, figure: Solid, box: Letterbox, target: moderngl.Framebuffer) -> None:
