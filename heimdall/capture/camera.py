@@ -32,7 +32,7 @@ def open_camera(index: int, size: Size | None, fps: float | None) -> Reader:
     choice = choose(found.formats or (), size, rate) if found and size else None
     backend = cv2.CAP_V4L2 if sys.platform == "linux" else cv2.CAP_ANY
     settings = _settings(choice, size, fps)
-    reader = CvReader(index, f"camera {index}", True, backend, settings)
+    reader = CvReader(index, f"camera {index}", backend, settings)
     if size is not None:
         _tell_difference(index, Choice("", size, rate), choice, _taken(reader, choice, rate))
     return reader

@@ -49,7 +49,7 @@ def open_pipeline(rest: str, *, size: tuple[int, int] | None, fps: float | None)
                 f"a gst: source needs GStreamer and its Python bindings ({error}): {_INSTALL}"
             ) from error
         name = f"GStreamer pipeline {without_password(pipeline)}"
-        return CvReader(pipeline, name, True, cv2.CAP_GSTREAMER, [])
+        return CvReader(pipeline, name, cv2.CAP_GSTREAMER, [])
     return _Pipeline(library, pipeline)
 
 

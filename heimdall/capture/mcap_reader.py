@@ -119,7 +119,7 @@ class McapReader:
         self._path = Path(path)
         self.camera: Camera | None = None
         self.inputs: list[dict[str, Any]] = []
-        self._at_ns = 0
+        self._at_ns = self._began_ns = 0
         self.session = _session(self._path)
         self.fps = self._rate()
         self._pictures = _pictures(self._path)
@@ -138,6 +138,11 @@ class McapReader:
     def skip(self) -> bool:
         """Pass over a picture."""
         return self._step() is not None
+
+    @property
+    def at_ns(self) -> int:
+        """When the last picture was taken, since the first one."""
+        return self._at_ns - self._began_ns
 
     def gap_ns(self) -> int:
         """How long after the last picture the next one was taken."""
@@ -160,6 +165,7 @@ class McapReader:
         picture = self._next
         if picture is not None:
             self._at_ns, self._next = picture.stored.at_ns, next(self._pictures, None)
+            self._began_ns = self._began_ns or self._at_ns
             self.camera = picture.camera or self.camera
             self.inputs += picture.inputs
         return picture

@@ -1,23 +1,28 @@
-"""What OpenCV reads: streams, video files, still images and cameras, behind one small protocol.
+"""Streams, video files, still images and cameras, behind one small protocol.
 
 They block as their drivers please; ``heimdall.capture.source`` calls them from a thread of its own.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
 
 import cv2
 import numpy as np
 
+from heimdall.capture.clips import ClipReader
+from heimdall.capture.series import open_animation
 from heimdall.errors import DeviceError
 
-STREAM_TIMEOUT_MS = 8000
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff"}
+MP4 = "mov,mp4,m4a,3gp,3g2,mj2"  # AVIF and HEIC, too
+_HEIF = {b"avif", b"heic", b"heix", b"mif1"}
+_MOVES = 2  # a WebP's flag
+# Files of one picture, whatever follows it there.
+_STILLS = {f"{name}_pipe" for name in ("bmp", "j2k", "jpeg", "jpegls", "png", "tiff", "webp")}
 
 
 class Reader(Protocol):
@@ -39,26 +44,64 @@ class Reader(Protocol):
         """Release the device or file."""
 
 
-def open_clip(path: Path) -> Reader:
+def open_file(path: Path) -> Reader:
+    """A clip or a picture, by what is in the file, not by its suffix: what has one frame is a
+    picture. Raises DeviceError when none can be decoded."""
+    with path.open("rb") as file:
+        head = file.read(1 << 16)
+    if head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and head[20] & _MOVES:
+        return open_animation(path, f"video {path.name}")
+    try:
+        clip = open_clip(path)
+    except DeviceError:
+        return _Still(_decoded(path, None), f"image {path.name}")
+    several = clip.format == "mjpeg" and b"MPF\0" in head  # of the same moment (CIPA DC-007)
+    if not (clip.single or several or clip.format in _STILLS):
+        return clip
+    with closing(clip):
+        parts = head[8:12] in _HEIF and clip.tracks > 1  # tiles, or its opacity
+        return _Still(_decoded(path, clip, parts), f"image {path.name}")
+
+
+def open_clip(path: Path) -> ClipReader:
     """The frames of a video file. Raises DeviceError when none can be decoded."""
-    # one decoding thread: 0.83 instead of 1.10 ms of CPU a 640x480 frame (2 x86 cores)
-    settings = [cv2.CAP_PROP_N_THREADS, 1] if (os.cpu_count() or 1) <= 4 else []
-    return CvReader(str(path), f"video {path.name} ({path})", False, cv2.CAP_ANY, settings)
+    return ClipReader(str(path.absolute()), f"video {path.name} ({path})")
 
 
 def open_still(path: Path) -> Reader:
     """A picture file. Raises DeviceError when it cannot be decoded."""
-    image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    return _Still(read_picture(path), f"image {path.name}")
+
+
+def read_picture(path: Path) -> np.ndarray:
+    """The picture of a file, or a clip's first one, BGR uint8 (h, w, 3), upright. Raises
+    DeviceError when none can be decoded."""
+    reader = open_file(path)
+    image = reader.read()
+    reader.close()
+    assert image is not None
+    return image
+
+
+def _decoded(path: Path, clip: ClipReader | None, parts: bool = False) -> np.ndarray:
+    """OpenCV turns photographs as their EXIF data says and puts tiles together; PyAV obeys the
+    colours and turns of what is stored like a clip (AVIF), and knows more kinds."""
+    image = None
+    if clip is None or parts or clip.format != MP4:
+        with suppress(cv2.error):  # too large
+            image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    if image is None and parts:
+        raise DeviceError(f"cannot decode {path}: its picture is in parts (HEIC); save it as JPEG")
+    if image is None and clip is not None:
+        image = clip.read()
     if image is None:
-        raise DeviceError(f"cannot decode image {path}; it is damaged or no picture")
-    return _Still(image)
+        raise DeviceError(f"cannot decode {path}; it is damaged, or no video and no picture")
+    return image
 
 
 def open_stream(url: str) -> Reader:
-    """What a URL streams. Raises DeviceError when nothing answers."""
-    timeouts = [cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, STREAM_TIMEOUT_MS]
-    timeouts += [cv2.CAP_PROP_READ_TIMEOUT_MSEC, STREAM_TIMEOUT_MS]
-    return CvReader(url, f"stream {without_password(url)}", True, cv2.CAP_FFMPEG, timeouts)
+    """What a URL streams, or the file that it is. Raises DeviceError when nothing answers."""
+    return ClipReader(url, f"stream {without_password(url)}", of_url=True)
 
 
 def camera_likely(index: int) -> bool:
@@ -72,45 +115,33 @@ def without_password(url: str) -> str:
 
 
 class CvReader:
-    """What cv2.VideoCapture reads: a camera, a stream or a clip."""
+    """What cv2.VideoCapture reads: a camera, or a pipeline of one."""
 
-    def __init__(
-        self, target: str | int, name: str, live: bool, backend: int, settings: list[int]
-    ) -> None:
-        # else libav writes its complaints about slightly broken clips to standard error
-        os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "8")
-        self.live = live
+    fps, live = 0.0, True
+
+    def __init__(self, target: str | int, name: str, backend: int, settings: list[int]) -> None:
         self._numbered = isinstance(target, int)
-        self._open = lambda: _opened(target, backend, settings)
-        self._capture = self._open()
+        self._capture = _opened(target, backend, settings)
         if not self._capture.isOpened():
             self._capture.release()
-            raise DeviceError(f"cannot open {name}{_hint(target, live)}")
-        self.fps = 0.0 if live else _sane_fps(self._capture.get(cv2.CAP_PROP_FPS))
-        self._first: np.ndarray | None = None
-        if not live:
-            ok, self._first = self._capture.read()
-            if not ok:
-                self._capture.release()
-                raise DeviceError(f"cannot decode {name}: it holds no readable frame")
+            hint = "is it plugged in, and free?" if self._numbered else "is it reachable?"
+            raise DeviceError(f"cannot open {name}; {hint}")
 
     def read(self) -> np.ndarray | None:
-        if self._first is not None:
-            image, self._first = self._first, None
-            return image
+        """The next picture; None where there is none."""
         ok, image = self._capture.read()
         return image if ok else None
 
     def skip(self) -> bool:
+        """Pass over a picture."""
         return bool(self._capture.grab())
 
     def rewind(self) -> bool:
-        if not self._capture.set(cv2.CAP_PROP_POS_FRAMES, 0):
-            self._capture.release()
-            self._capture = self._open()
-        return self._capture.isOpened()
+        """There is no way back."""
+        return False
 
     def close(self) -> None:
+        """Release the device."""
         self._capture.release()
 
     def get(self, setting: int) -> float:
@@ -121,7 +152,7 @@ class CvReader:
     def taken_ns(self) -> int | None:
         """When a camera took the last frame, as its driver says (Linux; ``time.perf_counter_ns``
         counts as it does there); None where it does not say."""
-        if not self.live or not self._numbered or sys.platform != "linux":
+        if not self._numbered or sys.platform != "linux":
             return None
         return round(self.get(cv2.CAP_PROP_POS_MSEC) * 1e6) or None
 
@@ -132,8 +163,8 @@ class _Still:
     fps = 0.0
     live = False
 
-    def __init__(self, image: np.ndarray) -> None:
-        self._image = image
+    def __init__(self, image: np.ndarray, name: str) -> None:
+        self._image, self.name = image, name
 
     def read(self) -> np.ndarray | None:
         return self._image
@@ -152,20 +183,9 @@ def _opened(target: str | int, backend: int, settings: list[int]) -> cv2.VideoCa
     capture = cv2.VideoCapture(target, backend, settings)
     if not capture.isOpened() and not isinstance(target, str):
         # A camera's backend gives up at the first setting that it refuses: what it takes is set one
-        # by one. A stream keeps them: they are its timeouts.
+        # by one.
         capture.release()
         capture = cv2.VideoCapture(target, backend)
         for setting, value in zip(settings[::2], settings[1::2], strict=True):
             capture.set(setting, value)
     return capture
-
-
-def _hint(target: str | int, live: bool) -> str:
-    if isinstance(target, int):
-        return "; is it plugged in, and free?"
-    return "; is it reachable?" if live else "; it is damaged, or no video"
-
-
-def _sane_fps(fps: float) -> float:
-    """Some containers claim 0, 1000 or 90000 frames a second."""
-    return fps if 1 <= fps <= 240 else 30.0

@@ -18,20 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from heimdall.capture.camera_files import fitting, known_camera
-from heimdall.capture.kinds import SOURCES, split_kind
+from heimdall.capture.camera_files import fitting
 from heimdall.capture.lens import Camera
-from heimdall.capture.mcap_reader import MAGIC, McapReader
+from heimdall.capture.mcap_reader import McapReader
+from heimdall.capture.opening import camera_of, find_source
 from heimdall.capture.pictures import as_picture
-from heimdall.capture.readers import (
-    PICTURES,
-    Reader,
-    camera_likely,
-    open_clip,
-    open_still,
-    open_stream,
-    without_password,
-)
+from heimdall.capture.readers import Reader, camera_likely
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from heimdall.system.faults import Faults
 from heimdall.system.interrupts import INTERRUPTS
@@ -46,7 +38,6 @@ RETRY_S = (0.5, 1.0, 1.5)  # after each failed attempt; the last one repeats
 CATCH_UP = 4  # frames a clip may be behind before its schedule starts afresh
 SANE_AGE_NS = 1_000_000_000  # of a picture that has just been read
 NICE = 5  # below the main thread, which may share its core
-PLAYLISTS = {".m3u8", ".m3u", ".mpd", ".sdp"}  # videos that are text
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +77,7 @@ class Source:
         camera: Camera | None = None,
     ) -> None:
         self.name = name
-        self.camera = camera  # as calibrated; None: it is not
+        self.camera = self._known = camera  # as calibrated; None: it is not
         self.dropped = 0  # frames that were replaced or passed over undelivered
         self.ended = False  # a clip played once has no more frames
         # The newest frame's number, when it was captured, and when (``time.perf_counter_ns``) it
@@ -277,6 +268,7 @@ class Source:
             if self._stop.is_set():
                 return True
             self._live, self._reader = reader.live, reader
+            self.name = getattr(reader, "name", self.name)
             self.session = reader.session if isinstance(reader, McapReader) else {}
             self._opened.set()
             if reader.live:
@@ -330,15 +322,13 @@ class Source:
         self._stop.wait(max(0, due_ns - time.perf_counter_ns()) / 1e9)
 
     def _next_due(self, reader: Reader, due_ns: int, interval_ns: int) -> int:
-        """When the next frame is due: in an interval, or as far from the last one as it was when
-        it was recorded. Late frames are passed over undecoded; far behind (a suspended machine),
+        """When the next frame is due: as long after the last one as the source says, else in an
+        interval. Late frames are passed over undecoded; far behind (a suspended machine),
         the schedule starts afresh rather than race."""
 
-        def gap_ns() -> int:
-            if isinstance(reader, McapReader) and not self._fps:
-                return reader.gap_ns()
-            return interval_ns
-
+        gap_ns = lambda: interval_ns  # noqa: E731
+        if not self._fps:
+            gap_ns = getattr(reader, "gap_ns", gap_ns)
         now_ns = time.perf_counter_ns()
         gap = gap_ns()
         if due_ns + gap < now_ns - CATCH_UP * interval_ns:
@@ -353,7 +343,7 @@ class Source:
     def _follow_recording(self, reader: Reader) -> None:
         """Hand on what a recorded session holds beside its pictures."""
         if isinstance(reader, McapReader):
-            self.camera = reader.camera or self.camera
+            self.camera = camera_of(reader, self._known)
             while reader.inputs:
                 self._inputs.put(reader.inputs.pop(0))
 
@@ -417,8 +407,9 @@ def open_source(
     loop: bool = True,
     default: Path | None = None,
 ) -> Source:
-    """Open a camera (its index), a video or image file (its path), a stream (its URL) or another
-    kind of source (``kind:rest``, see ``capture.kinds``). A Source is returned as it is.
+    """Open a camera (its index), a video or image file, a folder of pictures or numbered ones
+    (``%04d.png``), a session that was kept (its path), a stream (its URL) or another kind of source
+    (``kind:rest``, see ``capture.kinds``). A Source is returned as it is.
 
     ``None`` means camera 0 where there is one, else the clip ``default``. ``size`` (width,
     height) is asked of a camera, ``camera_fps`` too; ``fps`` is both that and the pace of a clip.
@@ -439,61 +430,10 @@ def open_source(
         if default is None:
             raise DeviceError("no camera found; name a video file, an image or a stream instead")
         spec = default
-    text, rate = str(spec), camera_fps or fps
-    if not text.strip():
-        raise ConfigError("the source has no name; give a camera index, file, image or stream URL")
-    if kind := split_kind(text):
-        name, rest = kind
-        open_reader = SOURCES.find(name)
-        source = Source(
-            lambda: open_reader(rest, size=size, fps=rate),
-            f"{name} {without_password(rest)}".strip(),
-            loop=loop,
-            fps=fps or 0,
-            camera=known_camera(text),
-        )
-    elif text.startswith("file://"):
-        return open_source(text.removeprefix("file://"), size=size, fps=fps, loop=loop)
-    elif "://" in text:
-        source = Source(
-            lambda: open_stream(text),
-            f"stream {without_password(text)}",
-            loop=loop,
-            camera=known_camera(text),
-        )
-    else:
-        source = _open_file(Path(text).expanduser(), fps, loop)
+    found = find_source(str(spec), size=size, fps=camera_fps or fps)
+    source = Source(found.open_reader, found.name, loop=loop, fps=fps or 0, camera=found.camera)
     source.wait_open()
     return source
-
-
-def _open_file(path: Path, fps: float | None, loop: bool) -> Source:
-    try:
-        if path.is_fifo():  # opening it would wait for a writer, perhaps for ever
-            raise ConfigError(f"source {path} is a pipe; give a video or image file")
-        with path.open("rb") as file:
-            head = file.read(4096)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ConfigError(f"cannot read source {path}: {reason}; check the path") from error
-    if not head:
-        raise ConfigError(f"source {path} is empty; give a video or image file")
-    if head.startswith(MAGIC) or path.suffix.lower() == ".mcap":
-        return Source(lambda: McapReader(path), f"session {path.name}", loop=loop, fps=fps or 0)
-    if _is_text(head) and path.suffix.lower() not in PLAYLISTS:
-        raise ConfigError(f"source {path} is a text file; give a video or image file")
-    camera = known_camera(str(path))
-    if path.suffix.lower() in PICTURES:
-        return Source(lambda: open_still(path), f"image {path.name}", camera=camera)
-    return Source(
-        lambda: open_clip(path), f"video {path.name}", loop=loop, fps=fps or 0, camera=camera
-    )
-
-
-def _is_text(head: bytes) -> bool:
-    """libav has a demuxer that plays any text as a film of a terminal."""
-    control = set(head) & (set(range(32)) - set(b"\t\n\f\r\x1b"))
-    return not control
 
 
 def _taken_ns(reader: Reader) -> int | None:

@@ -322,7 +322,7 @@ def test_a_truncated_video_is_named(assets: Path, tmp_path: Path) -> None:
 def test_missing_files_and_folders_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nowhere\.mp4: No such file"):
         open_source(str(tmp_path / "nowhere.mp4"))
-    with pytest.raises(ConfigError, match="cannot read source"):
+    with pytest.raises(ConfigError, match="holds no picture"):
         open_source(str(tmp_path))
 
 

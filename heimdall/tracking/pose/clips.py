@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import cv2
 import numpy as np
 
-from heimdall.capture.camera_files import file_of, fitting, known_camera, write_camera
-from heimdall.capture.kinds import SOURCES, split_kind
+from heimdall.capture.camera_files import file_of, fitting, write_camera
 from heimdall.capture.lens import Camera
-from heimdall.capture.readers import PICTURES, Reader, open_clip, open_still, open_stream
+from heimdall.capture.opening import camera_of, find_source
+from heimdall.capture.pictures import as_picture
 from heimdall.errors import ConfigError
 from heimdall.system import paths
 from heimdall.tracking.pose.calibration import Calibration, ChessBoard
@@ -34,47 +35,38 @@ class Tracker(Protocol):
         """Take the next frame, BGR uint8."""
 
 
-def pictures(source: str, most: int | None = None) -> Iterator[tuple[np.ndarray, float]]:
-    """Every frame of ``source``, BGR uint8, and its time in seconds. A camera or stream gives
-    ``most`` of them. Raises ConfigError or DeviceError naming what cannot be opened."""
-    reader = _opened(source)
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """A frame of a source: ``image`` BGR uint8, its time in seconds, what took it (None: unknown),
+    and True if it is a still image."""
+
+    image: np.ndarray
+    at_s: float
+    camera: Camera | None
+    still: bool
+
+
+def pictures(source: str, most: int | None = None) -> Iterator[Picture]:
+    """Every frame of ``source``. A camera or stream gives ``most`` of them. Raises ConfigError or
+    DeviceError naming what cannot be opened."""
+    found = find_source(source)
+    reader = found.open_reader()
     if reader.live and most is None:
         reader.close()
         raise ConfigError(f"{source} never ends: say how many frames to take")
-    began_s, number = time.perf_counter(), 0
+    began_s, number, still = time.perf_counter(), 0, not reader.live and not reader.fps
     try:
-        while (image := reader.read()) is not None and (most is None or number < most):
-            if image.ndim == 2:
-                image = cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
-            yield (
-                image,
-                time.perf_counter() - began_s if reader.live else number / (reader.fps or RATE_HZ),
-            )
+        while (most is None or number < most) and (image := reader.read()) is not None:
+            if reader.live:
+                at_s = time.perf_counter() - began_s
+            else:
+                at_s = getattr(reader, "at_ns", 1e9 * number / (reader.fps or RATE_HZ)) / 1e9
+            yield Picture(as_picture(image), at_s, camera_of(reader, found.camera), still)
             number += 1
-            if not reader.live and not reader.fps:  # a still image
+            if still:
                 return
     finally:
         reader.close()
-
-
-def _opened(source: str) -> Reader:
-    if kind := split_kind(source):
-        return SOURCES.find(kind[0])(kind[1], size=None, fps=None)
-    if "://" in source:
-        return open_stream(source)
-    path = Path(source).expanduser()
-    try:
-        with path.open("rb") as file:
-            empty = not file.read(1)
-    except OSError as error:
-        raise ConfigError(f"cannot read source {path}: {error.strerror or error}") from error
-    if empty:
-        raise ConfigError(f"source {path} is empty; give a video or image file")
-    return open_still(path) if _is_picture(source) else open_clip(path)
-
-
-def _is_picture(source: str) -> bool:
-    return "://" not in source and Path(source).suffix.lower() in PICTURES
 
 
 def poses(
@@ -89,21 +81,22 @@ def poses(
     yet. ``camera``: None is what is known of the source, or a guess; ``also``: asked after each
     frame for what else there is to tell of it. Raises ConfigError for a camera of another shape
     than the pictures."""
-    lens = camera or known_camera(source)
     frames, taken_ms = [], []
     before = cv2.getNumThreads()
     cv2.setNumThreads(1)  # times are those of one core
     try:
-        for sequence, (image, at_s) in enumerate(pictures(source, most)):
+        for sequence, picture in enumerate(pictures(source, most)):
+            image, lens = picture.image, camera or picture.camera
             height, width = image.shape[:2]
             if camera is not None and fitting(camera, width, height).guessed:
                 raise ConfigError(
                     f"the camera file is of pictures {camera.width}x{camera.height}, and {source} "
                     f"is {width}x{height}: another shape, so another part of the sensor"
                 )
-            for _ in range(STILL_LOOKS if _is_picture(source) else 1):
+            seen = fitting(lens, width, height)
+            for _ in range(STILL_LOOKS if picture.still else 1):
                 began_ns = time.thread_time_ns()
-                tracking = tracker.advance(image, fitting(lens, width, height), sequence, at_s)
+                tracking = tracker.advance(image, seen, sequence, picture.at_s)
                 taken_ms.append((time.thread_time_ns() - began_ns) / 1e6)
                 if tracking.tracked:
                     break
@@ -144,8 +137,8 @@ def calibrate(
         raise ConfigError(f"{why}; name a file to save the camera in")
     calibration = Calibration(board)
     said: str | None = ""
-    for image, _ in pictures(source, most or MOST_FRAMES):
-        taken = calibration.look(image)
+    for picture in pictures(source, most or MOST_FRAMES):
+        taken = calibration.look(picture.image)
         advice = calibration.advice
         if advice is None:
             break
