@@ -20,6 +20,7 @@ from heimdall.system.paths import ASSETS
 
 _FILES = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
 _WIDTH = 512
+_ROWS = 2048  # of the atlas, a megabyte, until letters that are not used any more are forgotten
 FLOATS = 10
 
 
@@ -37,16 +38,32 @@ class Glyph:
 
 
 class Glyphs:
-    """Text layout and the atlas texture behind it. Sizes are pixels an em."""
+    """Text layout and the atlas texture behind it. Sizes are pixels an em. Rows are for the frame
+    in which they were laid out: ``trim`` may move its letters."""
 
     def __init__(self, ctx: moderngl.Context):
         self._ctx = ctx
-        self._atlas = np.zeros((256, _WIDTH), np.uint8)
+        self._most = ctx.info["GL_MAX_TEXTURE_SIZE"]  # rows
         self._texture: moderngl.Texture | None = None
-        self._fresh = False
         self._font, self._glyph = cache(_font), cache(self._draw)
         self._line = lru_cache(maxsize=512)(self._lay_out)  # labels repeat from frame to frame
+        self._forget()
+
+    def _forget(self) -> None:
+        for known in (self._font, self._glyph, self._line):
+            known.cache_clear()
+        self._atlas = np.zeros((256, _WIDTH), np.uint8)
+        self._fresh = False
         self._pen = [0, 0, 0]  # x, y and height of the shelf being filled
+        self._needed = 0  # rows, by the first frame from now on
+
+    def trim(self) -> None:
+        """A frame is over. Forget all letters, once there are many more than a frame has: those
+        that are still written are drawn again. Call it when no rows wait to be drawn."""
+        rows = self._pen[1] + self._pen[2]
+        self._needed = self._needed or rows
+        if rows > max(_ROWS, 2 * self._needed):
+            self._forget()
 
     def line_height(self, size: int, bold: bool) -> int:
         """Pixels from one base line to the next."""
@@ -114,6 +131,11 @@ class Glyphs:
         x, y, shelf = self._pen
         if x + width > _WIDTH:
             x, y, shelf = 0, y + shelf, 0
+        if y + height > self._most:
+            raise ConfigError(
+                f"the letters of one frame need more than {self._most} rows of a texture: write "
+                "less, or in fewer sizes"
+            )
         while y + height > self._atlas.shape[0]:
             self._atlas = np.vstack([self._atlas, np.zeros_like(self._atlas)])
         self._pen = [x + width, y, max(shelf, height)]

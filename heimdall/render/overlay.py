@@ -89,6 +89,7 @@ class Overlay:
             if sheet is not None:
                 self._surface.wait()
         self._programs["rects"]["u_surface"] = self._surface.size
+        self._glyphs.trim()
         return True
 
     def outdated(self, status: Status) -> bool:

@@ -30,10 +30,12 @@ _CLOSE_TIMEOUT_S = 30.0
 
 
 class Copies:
-    """Copies of the framebuffer on their way from the GPU; none waits for them. Main thread."""
+    """Copies of the framebuffer on their way from the GPU; none waits for them. Buffers are kept
+    for pictures of the newest size only. Main thread."""
 
     def __init__(self) -> None:
         self._buffers: list[moderngl.Buffer] = []
+        self._size = 0  # bytes of the newest picture
         self._pending: deque[tuple[moderngl.Buffer, tuple[int, int], Pixels, Any]] = deque()
 
     def ask(self, surface: Surface, tag: Any) -> None:
@@ -54,7 +56,7 @@ class Copies:
         buffer, (w, h), order, tag = self._pending.popleft()
         pixels = np.empty((h, w, 4), np.uint8)
         buffer.read_into(pixels)
-        self._buffers.append(buffer)
+        self._keep(buffer)
         return order.in_order(pixels), tag
 
     def release(self) -> None:
@@ -64,10 +66,19 @@ class Copies:
         self._buffers, self._pending = [], deque()
 
     def _buffer(self, ctx: moderngl.Context, size: int) -> moderngl.Buffer:
-        for position, buffer in enumerate(self._buffers):
-            if buffer.size == size:
-                return self._buffers.pop(position)
-        return ctx.buffer(reserve=size)
+        if size != self._size:
+            self._size = size
+            for buffer in self._buffers:
+                buffer.release()
+            self._buffers = []
+        return self._buffers.pop() if self._buffers else ctx.buffer(reserve=size)
+
+    def _keep(self, buffer: moderngl.Buffer) -> None:
+        """For the next picture, if it is of that size."""
+        if buffer.size == self._size:
+            self._buffers.append(buffer)
+        else:
+            buffer.release()
 
 
 class Recorder:

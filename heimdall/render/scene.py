@@ -447,7 +447,7 @@ class Scene:
         self._ctx.blend_func = self._surface.mix
         self._draw_layers(layers, target, kept)
         target.scissor = (0, 0, *self._surface.size)
-        for cache in (self._masks, self._images, self._figures):
+        for cache in (self._masks, self._images, self._figures, self._glyphs):
             cache.trim()
 
     def _keeps(self, pieces: Sequence[Solid]) -> bool:

@@ -97,18 +97,24 @@ class WindowSurface(Surface):
         if self._shared is None or self._staged or self._lost:
             return
         self._staged = True
-        room = self._shared.room()
+        try:
+            room = self._shared.room()
+        except OSError as error:
+            log.warning("the window's frames are copied by GL from now on: %s", error)
+            self._share_no_more()
+            self.finish()
+            return
         if room is not None:
             self.pixels.read_for_x(self.framebuffer, room)
 
     def present(self) -> None:
         if self._lost:
             return
+        self.stage()
         if self._shared is None:
             glfw.swap_buffers(self._window)
-            return
-        self.stage()
-        self._shared.show()
+        else:
+            self._shared.show()
 
     def _share(self, size: tuple[int, int]) -> None:
         """Have shared memory for pictures of this size, where it is used."""
@@ -119,6 +125,10 @@ class WindowSurface(Surface):
             self._shared.resize(size)
         except OSError as error:
             log.info("frames are copied by GL: %s", error)
+            self._share_no_more()
+
+    def _share_no_more(self) -> None:
+        if self._shared is not None:
             self._shared.close()
             self._shared = None
 

@@ -22,6 +22,8 @@ import numpy as np
 _KEPT = 3  # pictures: one shown, one on its way, one being written
 _Z_PIXMAP = 2
 _PRIVATE, _CREATE, _REMOVE = 0, 0o1600, 0  # of shmget and shmctl; for this user only
+_ERROR = 0  # kind of an event
+_PLACES = ((12, 16), (2, 4))  # in an event: of a segment's number, and of a request's
 _DEPTHS = (24, 32)  # bits a pixel that matter: of 32, blue lowest
 
 
@@ -83,8 +85,11 @@ class _Segment:
         self._x, self._link = x, link
         width, height = size
         number = x.shmget(_PRIVATE, width * height * 4, _CREATE)
-        self._address = x.shmat(number, None, 0) if number >= 0 else None
+        if number < 0:
+            raise OSError("no shared memory")
+        self._address = x.shmat(number, None, 0)
         if self._address in (None, c_void_p(-1).value):
+            x.shmctl(number, _REMOVE, None)
             raise OSError("no shared memory")
         self.id = x.xcb_generate_id(link)
         refused = x.xcb_request_check(link, x.xcb_shm_attach_checked(link, self.id, number, 1))
@@ -96,6 +101,7 @@ class _Segment:
         memory = (c_uint8 * (width * height * 4)).from_address(self._address)
         self.pixels = np.ctypeslib.as_array(memory).reshape(height, width, 4)
         self.busy = False  # the server may still read it
+        self.asked = 0  # the last request that it does, by its number
 
     def release(self) -> None:
         del self.pixels
@@ -144,12 +150,16 @@ class SharedScreen:
     def resize(self, size: tuple[int, int]) -> None:
         """Pictures are of this size, (width, height), from now on. Raises OSError."""
         self._release()
-        self._segments = [_Segment(self._x, self._link, size) for _ in range(_KEPT)]
+        for _ in range(_KEPT):
+            self._segments.append(_Segment(self._x, self._link, size))
 
     def room(self) -> np.ndarray | None:
         """Where to put the next picture: BGRA uint8 (h, w, 4), top row first. None while the
-        server is so far behind that it still reads all that it was given."""
+        server is so far behind that it still reads all that it was given. Raises OSError where it
+        refuses pictures, or has gone."""
         self._hear()
+        if self._x.xcb_connection_has_error(self._link):
+            raise OSError("the X server has ended the connection")
         self._written = next((each for each in self._segments if not each.busy), None)
         return None if self._written is None else self._written.pixels
 
@@ -160,19 +170,21 @@ class SharedScreen:
             return
         height, width = segment.pixels.shape[:2]
         size, nowhere, tell = (width, height), (0, 0), 1
-        self._x.xcb_shm_put_image(
+        cookie = self._x.xcb_shm_put_image(
             *(self._link, self._window, self._gc, *size, *nowhere, *size, *nowhere),
             *(self._depth, _Z_PIXMAP, tell, segment.id, 0),
         )
         self._x.xcb_flush(self._link)
-        segment.busy = True
+        segment.busy, segment.asked = True, cookie.sequence & 0xFFFF
 
     def _hear(self) -> None:
-        """Which pictures the server has read."""
+        """Which pictures the server has read. Raises OSError for one that it has refused."""
         while event := self._x.xcb_poll_for_event(self._link):
             kind, told = ctypes.string_at(event, 1)[0] & 0x7F, ctypes.string_at(event, 16)
             self._x.free(event)
-            number = int.from_bytes(told[12:16], "little")
+            number, answered = (int.from_bytes(told[at:end], "little") for at, end in _PLACES)
+            if kind == _ERROR and any(each.asked == answered for each in self._segments):
+                raise OSError(f"the X server refuses a picture (error {told[1]})")
             for segment in self._segments:
                 if kind == self._completion and segment.id == number:
                     segment.busy = False

@@ -1,7 +1,13 @@
+from functools import cache
+
 import numpy as np
 import pytest
 
+from heimdall.errors import ConfigError
 from heimdall.render.glyphs import Glyphs
+from heimdall.render.scene import Scene
+
+LINE = "The quick brown fox jumps over the lazy dog"
 
 
 @pytest.fixture
@@ -38,3 +44,47 @@ def test_letters_do_not_overlap_in_the_atlas(glyphs):
     for _, _, width, height, x, y in places:
         used[y : y + height, x : x + width] += 1
     assert used.max() == 1
+
+
+def test_text_that_grows_for_ever_takes_no_more_room(glyphs):
+    heights = []
+    for _ in range(3):
+        for size in range(20, 200):  # an anchor that is walked up to
+            before = glyphs.rows("Heimdall", 0, 0, 14, "#ffffff")
+            rows = glyphs.rows(LINE, 0, 0, size, "#ffffff")
+            glyphs.use(0)
+            assert (glyphs.rows("Heimdall", 0, 0, 14, "#ffffff") == before).all()
+            assert (rows[:, 5] + rows[:, 3]).max() <= glyphs._atlas.shape[0]
+            glyphs.trim()
+        heights.append(glyphs._atlas.shape[0])
+    assert max(heights) <= 4096
+    assert glyphs._font.cache_info().currsize < 100
+
+
+def test_a_frame_with_much_text_is_not_drawn_again_and_again(glyphs, monkeypatch):
+    drawn, draw = [], glyphs._draw
+    monkeypatch.setattr(glyphs, "_glyph", cache(lambda *key: drawn.append(key) or draw(*key)))
+    for _ in range(6):
+        for size in range(100, 200, 10):  # 2,900 rows
+            glyphs.rows(LINE, 0, 0, size, "#ffffff")
+        glyphs.trim()
+    assert glyphs._pen[1] > 2048
+    assert len(drawn) == len(set(drawn))
+
+
+def test_more_letters_than_a_texture_holds_are_named(glyphs):
+    glyphs._most = 256
+    glyphs.rows(LINE, 0, 0, 50, "#ffffff")
+    with pytest.raises(ConfigError, match="more than 256 rows"):
+        glyphs.rows(LINE, 0, 0, 100, "#ffffff")
+    glyphs.use(0)
+
+
+def test_text_of_many_sizes_stays_in_sight(headless):
+    scene = Scene(headless)
+    for size in (*range(20, 200, 3), *range(20, 200, 3)):
+        scene.begin(np.zeros((360, 640, 3), np.uint8), 0)
+        scene.text(LINE, (5, 5), size=size, background=None)
+        scene.render()
+        headless.finish()
+        assert (headless.read() > 200).any()

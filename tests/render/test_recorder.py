@@ -6,11 +6,13 @@ import time
 from itertools import count
 
 import cv2
+import moderngl
 import numpy as np
 import pytest
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render import Recorder, open_surface, save_picture
+from heimdall.render.recorder import Copies
 from heimdall.render.video import VideoFile
 
 INTERVAL_NS = round(1e9 / 30)
@@ -49,6 +51,21 @@ def slow(monkeypatch):
     monkeypatch.setattr(VideoFile, "write", wait_and_write)
     yield go_on
     go_on.set()
+
+
+def test_buffers_of_former_sizes_are_released(headless):
+    copies, kept = Copies(), []
+    for width in range(16, 32):
+        headless.resize((width, 16))
+        for number in range(4):
+            copies.ask(headless, number)
+            taken = copies.take(leave=2)
+            assert taken is None or taken[0].shape[2] == 4
+        kept.append(copies._buffers + [each[0] for each in copies._pending])
+    assert max(map(len, kept)) <= 4
+    for before in kept[:-2]:
+        assert all(isinstance(each.mglo, moderngl.InvalidObject) for each in before)
+    copies.release()
 
 
 def test_every_frame_is_there_in_order_at_the_target_rate(surface, tmp_path):

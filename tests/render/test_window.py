@@ -138,6 +138,42 @@ def test_what_present_shows_is_the_framebuffer(presenting):
         assert (np.abs(shown[90:, 160:] - (round(255 * red), 102, 153)) <= 1).all()
 
 
+def test_a_window_whose_pictures_the_server_refuses_goes_on_by_gl(window, caplog):
+    if not window.shares:
+        pytest.skip("no X server to share memory with")
+    for red in (0.2, 0.4, 0.6, 0.8, 1.0):
+        if window._shared is not None:
+            window._shared._depth = 1  # not the window's
+        window.framebuffer.clear(red, 0.4, 0.6)
+        window.finish()
+        window.stage()
+        window.present()
+        time.sleep(0.02)
+    assert not window.shares
+    assert "the X server refuses a picture" in caplog.text
+    assert (np.abs(on_screen(window, (255, 102, 153)) - (255, 102, 153)) <= 1).all()
+
+
+def test_segments_are_given_back_where_not_all_can_be_had(window, monkeypatch):
+    if not window.shares:
+        pytest.skip("no X server to share memory with")
+    made, released = [], []
+
+    class Segment:
+        def __init__(self, *_):
+            if len(made) == 2:
+                raise OSError("no shared memory")
+            made.append(self)
+
+        def release(self):
+            released.append(self)
+
+    monkeypatch.setattr("heimdall.render.xshm._Segment", Segment)
+    happens("framebuffer_size", 200, 100)
+    assert not window.shares
+    assert released == made
+
+
 def test_frames_that_are_not_read_in_time_are_left_out(presenting):
     for number in range(200):
         presenting.framebuffer.clear(number / 255, 0.4, 0.6)
