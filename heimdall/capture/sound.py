@@ -229,9 +229,10 @@ class SoundSource:
         self._thread = threading.Thread(target=self._main, name="sound", daemon=True)
 
     def listen(self, hearing: Hearing, hear: Callable[[Sound], None]) -> None:
-        """Have ``hear`` called with each window, on the sound's thread: it must not wait."""
+        """Have ``hear`` called with each window, on the sound's thread: it must not wait. Of a
+        sound that has ended, or was closed, nothing comes."""
         self._listeners = [*self._listeners, (Windows(hearing), hear)]
-        if not self._thread.is_alive() and not self._stop.is_set():
+        if self._thread.ident is None and not self._stop.is_set():  # it begins once
             self._thread.start()
 
     @property

@@ -128,7 +128,7 @@ def test_a_file_begins_anew_where_it_is_to(tmp_path):
 
 
 def test_one_that_is_played_once_ends(tmp_path):
-    file = str(saved(tmp_path / "tone.wav", tone(16000, 0.1), 16000))
+    file, found = str(saved(tmp_path / "tone.wav", tone(16000, 0.1), 16000)), []
     source = open_sound(file, loop=False)
     assert len(heard(source, Hearing(16000, 160), 10)) == 10
     for _ in range(200):
@@ -136,6 +136,9 @@ def test_one_that_is_played_once_ends(tmp_path):
             break
         time.sleep(0.05)
     assert source.ended
+    source._thread.join(10)
+    source.listen(Hearing(16000, 160), found.append)  # it comes late, and hears nothing
+    assert found == []
     source.close()
 
 

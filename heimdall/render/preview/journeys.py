@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ CAPTURED, SHOWN = "captured", "shown"
 # In their order. The phone tells the first two and the last, by its clock as compared with ours.
 STATIONS = (CAPTURED, "sent", "received", "decoded", "drawn", "encoded", SHOWN)
 _UNDER_WAY = 256
+_REMEMBERED = 1 << 16  # latencies: of half an hour at 30 fps
 _LONGEST_NS = 5_000_000_000  # a way that took longer was no way: the phone slept
 
 
@@ -44,7 +45,8 @@ class Journeys:
         self._lock = threading.Lock()
         self._under_way: OrderedDict[int, Journey] = OrderedDict()
         self._ended: deque[Journey] = deque(maxlen=_UNDER_WAY)
-        self._latencies_ns: list[int] = []
+        self._latencies_ns: deque[int] = deque(maxlen=_REMEMBERED)
+        self._shown = 0
 
     def note(self, captured_ns: int, **at_ns: int) -> None:
         """A picture was at these stations. The first time that it is shown counts."""
@@ -63,6 +65,7 @@ class Journeys:
                 if 0 <= journey.latency_ns < _LONGEST_NS:
                     self._ended.append(journey)
                     self._latencies_ns.append(journey.latency_ns)
+                    self._shown += 1
 
     def take(self) -> list[Journey]:
         """Those that have ended since the last call; of very many the last."""
@@ -74,19 +77,21 @@ class Journeys:
     def restart(self) -> None:
         """Count afresh."""
         with self._lock:
-            self._latencies_ns = []
+            self._latencies_ns.clear()
+            self._shown = 0
 
     @property
     def latest_ms(self) -> float | None:
         """The median of the last second or so; None before there is one."""
         with self._lock:
-            last = self._latencies_ns[-30:]
+            last = list(itertools.islice(reversed(self._latencies_ns), 30))
         return float(np.median(last)) / 1e6 if last else None
 
     @property
     def summary(self) -> Mapping[str, float | int | None]:
-        """How many pictures were shown, and their ``p50_ms`` and ``p99_ms``; None of none."""
+        """How many pictures were shown, and the ``p50_ms`` and ``p99_ms`` of the last 65,536; None
+        of none."""
         with self._lock:
-            known: Sequence[int] = self._latencies_ns.copy()
+            known, shown = list(self._latencies_ns), self._shown
         p50, p99 = np.percentile(known, (50, 99)) / 1e6 if known else (None, None)
-        return {"shown": len(known), "p50_ms": p50, "p99_ms": p99}
+        return {"shown": shown, "p50_ms": p50, "p99_ms": p99}

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median_high
 
 from heimdall.capture.phone import PhonePictures, PhoneSound
 from heimdall.errors import ConfigError
@@ -22,7 +23,7 @@ from heimdall.render.preview.protocol import (
     Sensed,
     Surfaces,
 )
-from heimdall.render.preview.video import Encoded
+from heimdall.render.preview.video import Encoded, allowed
 from heimdall.render.preview.viewer import Viewer
 
 _TAKEN = "another phone drives already: close its page, or watch here"
@@ -44,25 +45,26 @@ class Screens:
 
     @property
     def hello(self) -> dict[str, object]:
-        """For a page."""
+        """For every page: no secret is in it."""
         taken = {"camera": self.pictures is not None, "sound": self.sound is not None}
-        return {**taken, "overlay": self.overlay, "ice": ice_servers(self.turn)}
+        return {**taken, "overlay": self.overlay}
 
 
 class Phones:
     """Every page's peer. ``want_key(codec)``: somebody needs a frame that needs none before it;
-    ``line(codec, lost)``: what share of it a page has lost. Event loop only."""
+    ``allow(codec, share)``: which share of its bits lines can take. Event loop only."""
 
     def __init__(
         self,
         screens: Screens,
         want_key: Callable[[str], object],
-        line: Callable[[str, float], object],
+        allow: Callable[[str, float], object],
         changed: Callable[[], object],
     ) -> None:
         self._screens, self._want_key = screens, want_key
-        self._line, self._changed = line, changed
+        self._allow, self._changed = allow, changed
         self._peers: dict[Viewer, Peer] = {}
+        self._shares: dict[Viewer, float] = {}  # of a video's bits that each page's line can take
         self._driver: Viewer | None = None
         self._pages: dict[Viewer, str] = {}
         self._told_s = 0.0
@@ -80,15 +82,20 @@ class Phones:
         self, viewer: Viewer, message: Offered, hear: Callable[[str], object]
     ) -> list[str]:
         """The messages that answer an offer. Raises MessageError for what is none."""
-        driver = self._driver
-        if message.drives and driver is not None and driver is not viewer:
-            if self._pages.get(driver) != message.page:
+        driver, turn = self._driver, self._screens.turn
+        if message.drives:
+            if driver not in (None, viewer) and self._pages.get(driver) != message.page:
                 return [replies.role(False, _TAKEN)]
-            await self.leave(driver)  # the same page by a new line
-        if message.drives:  # at once: what its user does meanwhile counts
-            self._driver = viewer
+            # At once: what its user does meanwhile counts, and no other page comes between.
+            self._driver, self._pages[viewer] = viewer, message.page
+            if driver not in (None, viewer):  # the same page by a new line
+                self._pages.pop(driver, None)
+                await self._drop(driver)
+            if turn is not None and not message.relayed and self.drives(viewer):
+                return [replies.role(True, ice=ice_servers(turn))]
         await self._drop(viewer)
-        turn = self._screens.turn
+        if message.drives and not self.drives(viewer):  # that page by a newer line still
+            return [replies.role(False, _TAKEN)]
         peer = Peer(hear, self._want_key, lambda: self._heed(viewer), turn)
         self._peers[viewer], self._pages[viewer] = peer, message.page
         screens = self._screens
@@ -114,8 +121,10 @@ class Phones:
     async def _drop(self, viewer: Viewer) -> None:
         """End a page's connection; it may have another."""
         peer = self._peers.pop(viewer, None)
+        self._shares.pop(viewer, None)
         viewer.by_video = False
         if peer is not None:
+            self._share_bits(peer.codec)
             await peer.close()
             self._changed()
 
@@ -135,10 +144,35 @@ class Phones:
         elif isinstance(message, Lit) and peer.intake is not None:
             peer.intake.lit(message)
         elif isinstance(message, Line):
-            self._line(peer.codec, message.lost)
+            self._shares[viewer] = allowed(self._shares.get(viewer, 1.0), message.lost)
+            self._share_bits(peer.codec)
         elif isinstance(message, Seen) and self.drives(viewer):
             self._seen(peer, message)
         return None
+
+    def say(self, viewer: Viewer, text: str) -> None:
+        """Words for one page by its channel, which may get lost."""
+        peer = self._peers.get(viewer)
+        if peer is not None:
+            peer.say(text)
+
+    def _share_bits(self, codec: str) -> None:
+        """One video goes to all pages that take its kind. The driver's line says how many bits it
+        has; where none drives, half of the pages can take as many."""
+        if not codec:
+            return  # it was never agreed on
+        lines = {
+            viewer: self._shares.get(viewer, 1.0)
+            for viewer, peer in self._peers.items()
+            if peer.codec == codec and peer.connected
+        }
+        if not lines:
+            share = 1.0
+        elif self._driver in lines:
+            share = lines[self._driver]
+        else:
+            share = median_high(lines.values())
+        self._allow(codec, share)
 
     def send(self, encoded: Encoded, codec: str) -> None:
         """A frame for all who take this kind of video."""
@@ -161,6 +195,8 @@ class Phones:
     def _heed(self, viewer: Viewer) -> None:
         peer = self._peers.get(viewer)
         viewer.by_video = peer is not None and peer.connected
+        if peer is not None:
+            self._share_bits(peer.codec)
         if self.drives(viewer) and self._screens.sound is not None:
             self._screens.sound.driven = viewer.by_video
         self._changed()

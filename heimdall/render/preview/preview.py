@@ -190,7 +190,7 @@ class Preview:
             "certificate": shown,
             "screens": Screens(self.pictures, self.sound, self.journeys, phone.overlay, turn),
             "want_key": lambda codec: self._videos[codec].want_key(),
-            "line": lambda codec, lost: self._videos[codec].heed_line(lost),
+            "allow": lambda codec, share: setattr(self._videos[codec], "share", share),
         }
 
     def _announce(self, shown: certificate.Certificate) -> None:

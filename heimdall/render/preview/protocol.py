@@ -144,11 +144,13 @@ class Shown:
 
 @dataclass(frozen=True, config=_CHECKED)
 class Offered:
-    """An offer of WebRTC by ``page``, a name that it gave itself; ``drives``: with its camera."""
+    """An offer of WebRTC by ``page``, a name that it gave itself; ``drives``: with its camera;
+    ``relayed``: it knows the relay, if there is one."""
 
     sdp: Annotated[str, Field(max_length=LONGEST_OFFER)]
     page: _Word
     drives: bool
+    relayed: bool = False
     type: Literal["offer"] = "offer"
 
 

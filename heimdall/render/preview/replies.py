@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ def answer(sdp: str) -> str:
     return json.dumps({"type": "answer", "sdp": sdp})
 
 
-def role(drives: bool, why: str = "") -> str:
-    """Whether the page drives; ``why`` it does not, though it would."""
-    return json.dumps({"type": "role", "drives": drives, "why": why})
+def role(drives: bool, why: str = "", ice: Sequence[Mapping[str, str]] = ()) -> str:
+    """Whether the page drives; ``why`` it does not, though it would. ``ice``: relays, with which it
+    is to offer again."""
+    more = {"ice": list(ice)} if ice else {}
+    return json.dumps({"type": "role", "drives": drives, "why": why, **more})
 
 
 def clock(sent_ms: float, now_ms: float) -> str:

@@ -39,6 +39,7 @@ MOST_VIEWERS = 4
 _MOST_CONNECTIONS = 32  # a viewer's socket, and what its page loads
 ENDED, STALLED = 4000, 4001  # codes of closing that the page understands; others are standard
 _CLOSING_S = 1.0  # for a page to answer that its socket is closed
+_END_S = 10.0  # for all pages and their connections to be closed
 _HEARTBEAT_S = 15.0
 _SCRIPTS = ("page.js", "touch.js", "content.js", "xr.js", "figures.js", "save.js", "phone.js")
 _FILES = {"": "text/html", "page.css": "text/css", **dict.fromkeys(_SCRIPTS, "text/javascript")}
@@ -84,7 +85,7 @@ class Server:
         certificate: Certificate | None = None,
         screens: Screens | None = None,
         want_key: Callable[[str], object] = lambda codec: None,
-        line: Callable[[str, float], object] = lambda codec, lost: None,
+        allow: Callable[[str, float], object] = lambda codec, share: None,
     ) -> None:
         given = read_token()
         self._socket = address.listen(place)
@@ -104,7 +105,7 @@ class Server:
         if screens is not None:
             from heimdall.render.preview.phone import Phones  # aiortc: only where it is needed
 
-            self._phones = Phones(screens, want_key, line, self._note_wishes)
+            self._phones = Phones(screens, want_key, allow, self._note_wishes)
         self._longest = protocol.LONGEST_OFFER if screens else protocol.LONGEST
         self._viewers: dict[Viewer, web.WebSocketResponse] = {}
         self._size: tuple[int, int] | None = None
@@ -142,7 +143,9 @@ class Server:
     def close(self) -> None:
         """Tell the viewers that the run has ended, and end the thread."""
         self._call(self._ending.set)
-        self._thread.join()
+        self._thread.join(_END_S)
+        if self._thread.is_alive():
+            log.warning("the preview did not end within %g s: it is left behind", _END_S)
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # it has ended: there is no viewer to tell
@@ -307,7 +310,9 @@ class Server:
                 viewer.count_message()
                 if len(text) > protocol.LONGEST:
                     raise protocol.MessageError("the message is too long")
-                self._take(viewer, protocol.read(text))
+                answer = self._take(viewer, protocol.read(text))
+                if answer is not None and self._phones is not None:
+                    self._phones.say(viewer, answer)
             except protocol.MessageError as error:
                 viewer.refused = True
                 leaving = self._dismiss(socket, WSCloseCode.POLICY_VIOLATION, str(error))

@@ -62,14 +62,20 @@ class Encoded:
     encoded_ns: int
 
 
+def allowed(share: float, lost: float) -> float:
+    """The share of the bits that a line can take which had ``share``, and has ``lost`` that share
+    of its packets in the last second: fewer bits, or more again."""
+    return min(max(share * (_WORSE if lost > _LOST else _BETTER), _LEAST_SHARE), 1.0)
+
+
 class Video:
     """Encodes frames in order, by one of CODECS; one of another size begins a new video.
-    ``opacity``: below each frame stands its alpha, as grey. ``want_key`` and ``heed_line`` are for
-    any thread."""
+    ``opacity``: below each frame stands its alpha, as grey. ``want_key`` is for any thread, and
+    ``share`` may be set by any: of the bits that pictures of this size should have."""
 
     def __init__(self, codec: str, opacity: bool = False) -> None:
         self.codec, self._opacity = codec, opacity
-        self.share = 1.0  # of the bits that pictures of this size should have, as the line allows
+        self.share = 1.0
         self._context: VideoCodecContext | None = None
         self._key = threading.Event()
         self._upright = self._planes = self._both = np.empty(
@@ -80,11 +86,6 @@ class Video:
     def want_key(self) -> None:
         """The next frame is to need none before it: somebody joins, or has lost one."""
         self._key.set()
-
-    def heed_line(self, lost: float) -> None:
-        """This share of packets was lost on the way to a page: fewer bits, or more again."""
-        share = self.share * (_WORSE if lost > _LOST else _BETTER)
-        self.share = min(max(share, _LEAST_SHARE), 1.0)
 
     def __call__(self, pixels: np.ndarray, drawn: Drawn) -> Encoded:
         """RGBA uint8 (h, w, 4), bottom row first; odd last rows and columns are left out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from heimdall.render.preview import journeys as module
 from heimdall.render.preview.journeys import Journeys
 
 MS = 1_000_000
@@ -74,3 +75,14 @@ def test_counting_begins_afresh():
     journeys.note(1, shown=3)
     journeys.restart()
     assert journeys.summary["shown"] == 0
+
+
+def test_a_long_run_does_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(module, "_REMEMBERED", 100)
+    journeys = Journeys()
+    for at in range(1000):
+        journeys.note(at * MS, received=at * MS)
+        journeys.note(at * MS, shown=at * MS + (9 if at < 500 else 5) * MS)
+    assert journeys.summary == {"shown": 1000, "p50_ms": 5.0, "p99_ms": 5.0}
+    assert journeys.latest_ms == 5.0
+    assert len(journeys._latencies_ns) == 100

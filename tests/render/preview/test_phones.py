@@ -26,7 +26,10 @@ from heimdall.errors import ConfigError
 from heimdall.render.events import Pointer
 from heimdall.render.preview import PhoneOptions, Preview
 from heimdall.render.preview import preview as preview_module
-from heimdall.render.preview.phone import GONE, parse_turn
+from heimdall.render.preview.phone import GONE, Phones, Screens, parse_turn
+from heimdall.render.preview.protocol import Line, MessageError, Offered
+from heimdall.render.preview.video import H264
+from heimdall.render.preview.viewer import Viewer
 from heimdall.system.certificate import CONFIG
 from heimdall.vocabulary.hearing import Hearing
 from tests.phone import Lens, Phone, Voice, with_phones
@@ -364,6 +367,92 @@ def test_a_phone_may_be_a_screen_alone(headless):
     assert preview.pictures is None
     with_phones(preview.url, body)
     preview.close()
+
+
+class Held:
+    """Stands in for a connection: it closes once it is let go."""
+
+    codec, connected, intake = H264, True, None
+
+    def __init__(self, go=None):
+        self.go = go
+
+    async def close(self):
+        if self.go is not None:
+            await self.go.wait()
+
+
+def viewer() -> Viewer:
+    async def send(data):
+        """Nobody looks."""
+
+    return Viewer(send, lambda: None)
+
+
+def phones(turn=None, **listening) -> Phones:
+    nothing = {name: lambda *_: None for name in ("want_key", "allow", "changed")}
+    return Phones(Screens(None, turn=turn), **{**nothing, **listening})
+
+
+def offered(page: str, **more) -> Offered:
+    return Offered(sdp="", page=page, drives=True, **more)
+
+
+def test_nobody_comes_between_while_the_driver_connects_again():
+    async def body():
+        driven, go = phones(), asyncio.Event()
+        first, again, other = viewer(), viewer(), viewer()
+        driven._driver, driven._pages[first], driven._peers[first] = first, "page", Held(go)
+        coming = asyncio.ensure_future(driven.offered(again, offered("page"), print))
+        await asyncio.sleep(0)  # it waits for the old line's end
+        (said,) = await driven.offered(other, offered("other"), print)
+        assert "another phone drives" in json.loads(said)["why"]
+        assert driven.drives(again)
+        go.set()
+        with pytest.raises(MessageError):  # its offer is empty
+            await coming
+
+    asyncio.run(body())
+
+
+def test_one_bad_line_among_several_costs_the_others_nothing():
+    shares = []
+    driven = phones(allow=lambda codec, share: shares.append((codec, share)))
+    pages = [viewer() for _ in range(4)]
+    driven._peers = {each: Held() for each in pages}
+    for _ in range(20):
+        for each in pages:
+            driven.take(each, Line(lost=0.3 if each is pages[0] else 0.0))
+    assert shares[-1] == (H264, 1.0)
+    driven._driver = pages[0]  # its user sees it: it has a picture that arrives
+    driven.take(pages[1], Line(lost=0.0))
+    assert shares[-1] == (H264, pytest.approx(0.1))
+    asyncio.run(driven.leave(pages[0]))
+    assert shares[-1] == (H264, 1.0)
+
+
+def test_the_relays_password_goes_to_who_drives_and_to_nobody_else():
+    turn = parse_turn("turn:me:secret@relay.example:3478")
+    assert "secret" not in json.dumps(Screens(None, turn=turn).hello)
+
+    async def body():
+        driven = phones(turn)
+        (said,) = await driven.offered(viewer(), offered("first"), print)
+        assert json.loads(said)["ice"][0]["credential"] == "secret"
+        (said,) = await driven.offered(viewer(), offered("second"), print)
+        assert "secret" not in said
+
+    asyncio.run(body())
+
+
+def test_clocks_are_compared_by_the_channel_too(preview):
+    async def body(open_):
+        phone = await compared(open_)
+        await phone.hear("clock")
+        phone.tell(type="clock", sent=6.0, epoch=None)
+        assert (await phone.hear("clock"))["sent"] == 6.0
+
+    with_phones(preview.url, body)
 
 
 # --- who is not let in, and what is no message ----------------------------------------------------

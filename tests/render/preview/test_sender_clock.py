@@ -63,3 +63,15 @@ def test_a_time_that_cannot_be_is_not_believed(receiver, clock, apart_s):
     report(receiver, 100.0, 0)
     came_ns = round(1e9 * (100.0 + apart_s))
     assert clock.captured_ns(0, came_ns) == came_ns
+
+
+def test_a_clock_that_drifts_is_followed(receiver, clock):
+    """50 ppm for two hours: 360 ms. What was compared as the page began is wrong by then."""
+    drift = 50e-6
+    for second in range(0, 7200, 60):
+        clock.compare(1000 * (AHEAD_S + drift * second))
+        report(receiver, second * (1 + drift), rtp=RATE * second % 2**32)
+        came_ns = round(1e9 * (second + 0.05))
+        assert clock.captured_ns(RATE * second % 2**32, came_ns) == pytest.approx(
+            1e9 * second, abs=1e6
+        )

@@ -18,6 +18,7 @@ import pytest
 from heimdall.errors import ConfigError
 from heimdall.render.encoder import Drawn
 from heimdall.render.events import Key, Pointer
+from heimdall.render.preview import server as module
 from heimdall.render.preview import viewer
 from heimdall.render.preview.inbox import Inbox
 from heimdall.render.preview.jpegs import Picture
@@ -352,3 +353,15 @@ def test_viewers_are_told_of_the_end():
     where = urlsplit(server.url)
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((where.hostname, where.port))
+
+
+def test_one_that_hangs_does_not_keep_the_run_from_ending(monkeypatch, caplog):
+    monkeypatch.setattr(module, "_END_S", 0.05)
+    server = Server(("127.0.0.1", 0), "Test", {}, Inbox())
+    go_on = threading.Event()
+    server._call(go_on.wait, WAIT_S)  # its loop hangs
+    server.close()
+    assert "did not end within" in caplog.text
+    go_on.set()
+    server._thread.join(WAIT_S)
+    assert not server._thread.is_alive()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from heimdall.render.encoder import Drawn
-from heimdall.render.preview.video import CODECS, H264, LEAST_RATE, Video
+from heimdall.render.preview.video import CODECS, H264, LEAST_RATE, Video, allowed
 
 SIZE = (160, 96)
 
@@ -100,3 +100,12 @@ def test_a_bad_line_gets_fewer_bits():
 
     assert bits(0.1) < bits(1.0)
     assert Video(H264)._rate(64, 48) == LEAST_RATE
+
+
+def test_a_line_that_loses_much_gets_less_and_more_again():
+    share = 1.0
+    for _ in range(20):
+        share = allowed(share, 0.2)
+    assert share == pytest.approx(0.1)
+    assert allowed(share, 0.0) > share
+    assert allowed(1.0, 0.0) == 1.0

@@ -15,16 +15,27 @@ const phone = (() => {
   const camera = find("camera");
   let draw = null; // of an overlay: puts pictures of the video over the camera
   let xr = null, hasXr = false; // a session of WebXR, whether there may be one
-  let offered = null; // what the run says of itself: whether it wants our camera, relays
+  let offered = null; // what the run says of itself: whether it wants our camera and microphone
   let peer = null, channel = null, stream = null, drives = false;
   let voice = null, voiceAsked = false; // the microphone's stream, whether the user was asked
   let facing = "environment", triedMs = -Infinity, polite = false;
+  let relays = []; // that the run names to who drives
   let offset = null, clocks = []; // the run's ms minus ours
   const views = [], capturedOf = new Map(); // of AR, by the run's time; by RTP time
   let sensed = {}, lastFrame = -Infinity, lastRtp = 0, latency = 0, before = null;
 
-  const page = sessionStorage.page
-    || (sessionStorage.page = Math.random().toString(36).slice(2, 18));
+  // A name that stays when the page is loaded again. A tab that was duplicated has the other one's:
+  // who holds the name's lock has it, and the other takes a new one.
+  const fresh = () => (sessionStorage.page = Math.random().toString(36).slice(2, 18));
+  const named = new Promise((done) => {
+    if (!navigator.locks) return done(sessionStorage.page || fresh());
+    const hold = (name) => navigator.locks.request(`page ${name}`, {ifAvailable: true}, (lock) => {
+      if (!lock) return void hold(fresh());
+      done(name);
+      return new Promise(() => {}); // until the page ends
+    }).catch(() => done(name));
+    hold(sessionStorage.page || fresh());
+  });
 
   // --- beginning ------------------------------------------------------------------------------
 
@@ -169,7 +180,7 @@ const phone = (() => {
   async function connectPeer() {
     leave();
     triedMs = performance.now();
-    const mine = peer = new RTCPeerConnection({iceServers: offered.ice});
+    const mine = peer = new RTCPeerConnection({iceServers: relays});
     channel = mine.createDataChannel("words", {ordered: false, maxRetransmits: 0});
     channel.onmessage = (message) => hear(JSON.parse(message.data));
     const track = stream && !polite ? stream.getVideoTracks()[0] : "video";
@@ -190,7 +201,9 @@ const phone = (() => {
     await mine.setLocalDescription(await mine.createOffer());
     await gathered(mine);
     if (mine !== peer) return;
-    say({type: "offer", sdp: mine.localDescription.sdp, page, drives: !polite});
+    const page = await named;
+    if (mine !== peer) return;
+    say({type: "offer", sdp: mine.localDescription.sdp, page, drives: !polite, relayed: relays.length > 0});
   }
 
   function bits(track) {
@@ -249,6 +262,10 @@ const phone = (() => {
   function role(said) {
     drives = said.drives;
     document.body.classList.toggle("watches", !drives);
+    if (said.ice) {
+      relays = said.ice;
+      connectPeer();
+    }
     if (said.why) { // somebody else drives: watch
       if (xr) xr.end();
       polite = true;
@@ -429,6 +446,7 @@ const phone = (() => {
     hear,
     xr: () => xr, // for tests, too
     drawnFor, // for tests
+    named, offset: () => offset, // for tests
     cut: leave, // for tests: the line is gone
     async greet(said) {
       offered = said;
