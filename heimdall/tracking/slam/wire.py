@@ -72,7 +72,7 @@ def read(stream: BinaryIO) -> Message | None:
 
 
 def of_map(known: Map) -> Message:
-    """All of a map."""
+    """All of a map, as it is now: what is adjusted in place later is copied."""
     message = Message("map", {"keyframes": [], "times": known.times})
     for each in known.keyframes.values():
         message.words["keyframes"].append(
@@ -81,7 +81,7 @@ def of_map(known: Map) -> Message:
         message.arrays |= _named(each.number, pose=_flat(each.pose), grey=each.picture.grey,
                                  ids=each.ids, pixels=each.pixels,
                                  **_down(each.picture.lens))  # fmt: skip
-    message.arrays |= {name: getattr(known.points, name) for name in POINTS}
+    message.arrays |= {name: getattr(known.points, name).copy() for name in POINTS}
     _add_planes(message, known.planes)
     return message
 

@@ -13,6 +13,7 @@ import os
 import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from typing import BinaryIO, cast
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 NICE = 10  # 19 has 3% of a core that others want all of: a map would not begin
 MOST_WAITING = 8  # keyframes: points are followed by guessed depths meanwhile
 HANGS_S = 20.0  # without an answer: all other programs may have taken the cores
+WORDS = 8000  # bytes of what it says as it ends
 MOST_BEGUN = 5  # processes: one that ends again and again is not worth more
 COMMAND = ("-m", "heimdall.tracking.slam.worker")
 ONE_CORE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -80,7 +82,7 @@ class MappingProcess:
             except queue.Empty:
                 break
             if message is None:
-                self._replace("it ended")
+                self._replace("it ended" + link.last_words())
                 break
             self._asked -= 1
             if self._forgotten:
@@ -127,11 +129,12 @@ class _Link:
     def __init__(self) -> None:
         self.heard: queue.SimpleQueue[wire.Message | None] = queue.SimpleQueue()
         self._said: queue.SimpleQueue[wire.Message | None] = queue.SimpleQueue()
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  # until close
         self._process = subprocess.Popen(
             [sys.executable, *COMMAND],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._complaints,
             env={**os.environ, **ONE_CORE},
             start_new_session=True,
         )
@@ -147,6 +150,15 @@ class _Link:
         """Tell the process, without waiting."""
         self._said.put(message)
 
+    def last_words(self) -> str:
+        """Why it ended, where it says so: its traceback is logged."""
+        self._complaints.seek(0, os.SEEK_END)
+        self._complaints.seek(max(0, self._complaints.tell() - WORDS))
+        said = self._complaints.read().decode(errors="replace").strip()
+        if said:
+            log.warning("the map's process ended with:\n%s", said)
+        return f" ({said.splitlines()[-1][:200]})" if said else ""
+
     def close(self) -> None:
         """End the process and both threads."""
         self._said.put(None)
@@ -154,7 +166,7 @@ class _Link:
         self._process.wait()
         for each in self._threads:
             each.join(1.0)
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._complaints):
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()

@@ -45,6 +45,10 @@ class Carried:
         """Where each target that has been seen is: from its own axes to the world."""
         return self.targets.placed
 
+    def forget(self) -> None:
+        """Nothing is known of the room."""
+        self._room.forget()
+
     def advance(
         self, image: np.ndarray, camera: Camera, sequence: int = 0, at_s: float | None = None
     ) -> Located:

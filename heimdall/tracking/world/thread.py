@@ -17,9 +17,10 @@ import numpy as np
 from heimdall.capture.lens import Camera
 from heimdall.capture.pose import Pose
 from heimdall.errors import HeimdallError
-from heimdall.system.faults import say
+from heimdall.system.faults import Faults, say
 from heimdall.system.priority import lower_priority
 from heimdall.tracking.pose import Tracking
+from heimdall.tracking.pose.tracker import LOST
 from heimdall.tracking.world.course import Course
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 NICE = 5  # as the capture thread: below the main thread, which may share its core
 REMEMBERED = 4096  # frames whose cost is kept
+GIVEN_UP = 5  # frames in a row that failed: what is known of the room is at fault
 
 
 class Following(Protocol):
@@ -52,7 +54,9 @@ class PoseThread:
     def __init__(self, tracker: Following | None = None) -> None:
         self.tracker, self.course = tracker, Course()
         self.placed = tracker.placed if tracker is not None else {}
-        self.problem = ""  # why nothing is followed any more
+        self.problem = ""  # why nothing is followed, or the last frame was not
+        self._faults = Faults()
+        self._failed = 0  # frames in a row
         self.took_ns = 0  # from handing over the last frame that was tracked to its pose
         self._costs_ns: deque[int] = deque(maxlen=REMEMBERED)
         self._changed = threading.Condition()
@@ -61,6 +65,11 @@ class PoseThread:
         self._order: tuple[Make, Frame] | None = None
         self._busy = self._ended = False
         self._thread: threading.Thread | None = None
+
+    @property
+    def errors(self) -> list[str]:
+        """What has failed, each message once, and how often."""
+        return self._faults.messages
 
     @property
     def costs_ms(self) -> list[float]:
@@ -131,12 +140,28 @@ class PoseThread:
                 found = self._do(order, frame)
                 if found is not None and found.tracked and order is None:
                     self.took_ns = time.perf_counter_ns() - handed_ns
-            except HeimdallError as error:
-                self.tracker, self.problem = None, str(error)
-                log.warning("%s", error)
-            except Exception as error:  # costs the content its place, and never a frame
-                self.tracker, self.problem = None, f"pose: {say(error)}"
-                log.exception("finding the pose failed: content stays where it is from now on")
+            except Exception as error:  # costs the content its place for now, and never a frame
+                if order is not None:
+                    self.tracker, self.problem = None, _told(error)
+                    self._faults.report(f"the world cannot be followed: {self.problem}", error)
+                else:
+                    self._fail(error, frame)
+
+    def _fail(self, error: Exception, frame: Frame | None) -> None:
+        """A frame that cannot be looked at is one in which the camera is lost; after several in a
+        row nothing is known any more, and the world is found again from nothing."""
+        self._failed += 1
+        self.problem = f"pose: {_told(error)}"
+        self._faults.report(f"finding the pose failed in a frame: {_told(error)}", error)
+        if frame is not None:
+            self.course.add(frame.captured_ns, Tracking(frame.sequence, LOST, None))
+        forget = getattr(self.tracker, "forget", None)
+        if self._failed % GIVEN_UP == 0 and forget is not None:
+            try:
+                forget()
+                log.warning("nothing is known of the room any more: %d frames failed", GIVEN_UP)
+            except Exception as worse:
+                self._faults.report(f"forgetting the room failed: {_told(worse)}", worse)
 
     def _do(self, order: tuple[Make, Frame] | None, frame: Frame | None) -> Tracking | None:
         if order is not None:
@@ -149,6 +174,12 @@ class PoseThread:
             frame.image, frame.camera, frame.sequence, frame.captured_ns / 1e9
         )
         self._costs_ns.append(time.thread_time_ns() - began_ns)
+        if self._failed:
+            self._failed, self.problem = 0, ""
         self.placed = self.tracker.placed
         self.course.add(frame.captured_ns, found)
         return found
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, HeimdallError) else say(error)

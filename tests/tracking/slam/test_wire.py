@@ -12,7 +12,7 @@ import pytest
 from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import wire
 from heimdall.tracking.slam.found import FoundPlane, Planes
-from heimdall.tracking.slam.model import Keyframe, Map, NewKeyframe, Update
+from heimdall.tracking.slam.model import POINTS, Keyframe, Map, NewKeyframe, Update
 from heimdall.tracking.slam.picture import Picture
 from tests.tracking.slam.scene import CAMERA, look
 
@@ -35,6 +35,16 @@ def keyframe():
     made = Keyframe(3, Picture(look(STILL), CAMERA), STILL, np.array([4, 9]), pixels, pixels)
     made.observe(np.array([4, 9]), pixels)
     return made
+
+
+def test_a_map_on_its_way_does_not_change_with_the_trackers(keyframe):
+    """Another thread writes it, while the tracker goes on."""
+    known = Map()
+    known.add(keyframe)
+    known.points.reach(10)
+    message = wire.of_map(known)
+    for name in POINTS:
+        assert not np.shares_memory(message.arrays[name], getattr(known.points, name)), name
 
 
 def test_a_map_arrives_as_it_was_sent(keyframe):

@@ -77,6 +77,18 @@ def test_one_that_hangs_is_replaced(mapped, process, monkeypatch):
     assert answer(process)
 
 
+def test_why_it_ended_is_said_and_its_traceback_logged(mapped, process, monkeypatch, caplog):
+    fails = "def adjust(): 1 / 0\nadjust()"
+    monkeypatch.setattr(worker, "COMMAND", ("-c", fails))
+    process.begin(mapped.map)
+    until_s = time.monotonic() + LIMIT_S
+    while not process.problem and time.monotonic() < until_s:
+        process.updates()
+        time.sleep(0.01)
+    assert "it ended (ZeroDivisionError: division by zero)" in process.problem
+    assert "Traceback" in caplog.text
+
+
 def test_one_that_ends_again_and_again_is_given_up(mapped, process, monkeypatch):
     monkeypatch.setattr(worker, "COMMAND", ("-c", "raise SystemExit(3)"))
     process.begin(mapped.map)

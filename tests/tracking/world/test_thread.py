@@ -63,16 +63,32 @@ def test_only_the_newest_frame_waits_and_handing_over_does_not(follow):
     assert thread.took_ns > 0
 
 
-def test_a_failure_costs_the_place_and_no_frame(follow, caplog):
+def test_a_failure_costs_the_place_in_that_frame_and_the_next_is_looked_at(follow, caplog):
     slow = Slow()
     slow.go.set()
     thread = follow(slow)
-    thread.hand(frame(13))
-    assert thread.settle()
-    assert "a bad number" in thread.problem
-    thread.hand(frame(14))
-    assert thread.settle()
-    assert slow.seen == [13]
+    for number in (12, 13, 13, 14):
+        thread.hand(frame(number))
+        assert thread.settle()
+        assert thread.course.at(number * 1000).tracked is (number != 13)
+        assert ("a bad number" in thread.problem) is (number == 13)
+    assert slow.seen == [12, 13, 13, 14]
+    assert thread.errors == [
+        "finding the pose failed in a frame: ArithmeticError: a bad number (2 times)"
+    ]
+    assert caplog.text.count("Traceback") == 1
+
+
+def test_a_room_in_which_every_frame_fails_is_forgotten(follow, caplog):
+    forgotten = []
+    slow = Slow()
+    slow.forget = lambda: forgotten.append(len(slow.seen))
+    slow.go.set()
+    thread = follow(slow)
+    for _ in range(11):
+        thread.hand(frame(13))
+        assert thread.settle()
+    assert forgotten == [5, 10]
 
 
 def test_it_begins_anew_with_something_else(follow):
