@@ -21,6 +21,7 @@ from heimdall.errors import DeviceError
 MP4 = "mov,mp4,m4a,3gp,3g2,mj2"  # AVIF and HEIC, too
 _HEIF = {b"avif", b"heic", b"heix", b"mif1"}
 _MOVES = 2  # a WebP's flag
+LARGEST = 1 << 30  # file of a picture
 # Files of one picture, whatever follows it there.
 _STILLS = {f"{name}_pipe" for name in ("bmp", "j2k", "jpeg", "jpegls", "png", "tiff", "webp")}
 
@@ -49,7 +50,7 @@ def open_file(path: Path) -> Reader:
     picture. Raises DeviceError when none can be decoded."""
     with path.open("rb") as file:
         head = file.read(1 << 16)
-    if head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and head[20] & _MOVES:
+    if head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and len(head) > 20 and head[20] & _MOVES:
         return open_animation(path, f"video {path.name}")
     try:
         clip = open_clip(path)
@@ -68,28 +69,28 @@ def open_clip(path: Path) -> ClipReader:
     return ClipReader(str(path.absolute()), f"video {path.name} ({path})")
 
 
-def open_still(path: Path) -> Reader:
-    """A picture file. Raises DeviceError when it cannot be decoded."""
-    return _Still(read_picture(path), f"image {path.name}")
-
-
 def read_picture(path: Path) -> np.ndarray:
     """The picture of a file, or a clip's first one, BGR uint8 (h, w, 3), upright. Raises
     DeviceError when none can be decoded."""
-    reader = open_file(path)
-    image = reader.read()
-    reader.close()
-    assert image is not None
-    return image
+    try:
+        with path.open("rb") as file:
+            stored_as_clip = file.read(12)[8:] in _HEIF
+        if not stored_as_clip and (image := _by_opencv(path)) is not None:
+            return image
+        with closing(open_file(path)) as reader:
+            found = reader.read()
+    except OSError as error:
+        raise DeviceError(f"cannot read {path}: {error.strerror or error}") from error
+    if found is None:
+        raise DeviceError(f"cannot decode {path}; it is damaged, or no picture")
+    return found
 
 
 def _decoded(path: Path, clip: ClipReader | None, parts: bool = False) -> np.ndarray:
     """OpenCV turns photographs as their EXIF data says and puts tiles together; PyAV obeys the
     colours and turns of what is stored like a clip (AVIF), and knows more kinds."""
-    image = None
-    if clip is None or parts or clip.format != MP4:
-        with suppress(cv2.error):  # too large
-            image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    as_photograph = clip is None or parts or clip.format != MP4
+    image = _by_opencv(path) if as_photograph else None
     if image is None and parts:
         raise DeviceError(f"cannot decode {path}: its picture is in parts (HEIC); save it as JPEG")
     if image is None and clip is not None:
@@ -97,6 +98,14 @@ def _decoded(path: Path, clip: ClipReader | None, parts: bool = False) -> np.nda
     if image is None:
         raise DeviceError(f"cannot decode {path}; it is damaged, or no video and no picture")
     return image
+
+
+def _by_opencv(path: Path) -> np.ndarray | None:
+    if path.stat().st_size > LARGEST:
+        return None
+    with suppress(cv2.error):  # too many pixels
+        return cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
+    return None
 
 
 def open_stream(url: str) -> Reader:

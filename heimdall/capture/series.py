@@ -12,7 +12,7 @@ import logging
 import re
 import statistics
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -205,7 +205,7 @@ def _written_ns(line: str) -> int | None:
     """``1.036875e-01`` (seconds), ``2011-09-26 13:02:25.964389445``."""
     try:
         if match := re.fullmatch(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(\.\d{1,9})?", line):
-            day = datetime.fromisoformat(match[1]).replace(tzinfo=timezone.utc)
+            day = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
             return int(day.timestamp()) * 10**9 + int((match[2] or ".")[1:].ljust(9, "0"))
         return round(float(line) * 1e9)
     except (ValueError, OverflowError):

@@ -8,8 +8,9 @@ import pytest
 
 from heimdall.capture.readers import (
     open_clip,
-    open_still,
+    open_file,
     open_stream,
+    read_picture,
     without_password,
 )
 from heimdall.errors import DeviceError
@@ -55,14 +56,14 @@ def test_a_clip_ends():
 def test_a_still_picture_lasts_for_ever(tmp_path):
     picture = np.random.default_rng(0).integers(0, 255, (5, 7, 3), np.uint8)
     cv2.imwrite(str(tmp_path / "a.png"), picture)
-    reader = open_still(tmp_path / "a.png")
+    reader = open_file(tmp_path / "a.png")
     for _ in range(3):
         np.testing.assert_array_equal(reader.read(), picture)
         assert reader.rewind()
     assert (reader.live, reader.fps) == (False, 0)
 
 
-@pytest.mark.parametrize("opener", [open_clip, open_still])
+@pytest.mark.parametrize("opener", [open_clip, open_file, read_picture])
 def test_a_file_that_is_no_picture_is_refused_by_its_name(tmp_path, opener):
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 8)
     with pytest.raises(DeviceError, match=r"noise\.bin.*(damaged|no video)"):

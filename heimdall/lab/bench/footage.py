@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,9 @@ import cv2
 import numpy as np
 
 from heimdall.capture import Frame
+from heimdall.capture.readers import open_clip
 from heimdall.engine.base import Engine
-from heimdall.errors import ConfigError
+from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import load_graph
 from heimdall.models.base import Pipeline
 from heimdall.models.walk import Tensors, run_pipeline
@@ -30,11 +32,10 @@ def read_clip(path: Path, seconds: float) -> list[np.ndarray]:
     Forward and back again has no cut, which played in a loop would come every few seconds.
     Raises ConfigError when the file holds no two frames.
     """
-    capture, count = cv2.VideoCapture(str(path)), max(1, round(seconds * 30))
-    forward: list[np.ndarray] = []
-    while len(forward) < count and (read := capture.read())[0]:
-        forward.append(read[1])
-    capture.release()
+    count, forward = max(1, round(seconds * 30)), list[np.ndarray]()
+    with suppress(DeviceError), closing(open_clip(path)) as clip:
+        while len(forward) < count and (image := clip.read()) is not None:
+            forward.append(image)
     if len(forward) < 2:
         raise ConfigError(f"{path} is no clip that can be read: accuracy needs two frames")
     there_and_back = forward + forward[-2:0:-1]

@@ -15,7 +15,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from heimdall.errors import ConfigError
+from heimdall.capture import readers, series
+from heimdall.errors import ConfigError, DeviceError
 
 FASHION = (
     "T-shirt/top",
@@ -30,7 +31,7 @@ FASHION = (
     "Ankle boot",
 )
 TEST_SHARE = 5  # every fifth picture of a class
-PICTURES = {".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm"}
+PICTURES = series.PICTURES - {".gif"}  # that may be a clip
 _BYTES = 0x08  # the idx format's code for unsigned bytes
 _DEBIAN = "the Debian package dataset-fashion-mnist puts them into /usr/share/datasets"
 
@@ -175,9 +176,6 @@ def _of_files(files: list[tuple[Path, int]]) -> Pictures:
 def read_picture(path: Path) -> np.ndarray:
     """BGR uint8 (h, w, 3). Raises ConfigError where it is no picture."""
     try:
-        image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
-    except (OSError, cv2.error):
-        image = None
-    if image is None:
-        raise ConfigError(f"{path} cannot be read as a picture: mend or remove it")
-    return image
+        return readers.read_picture(path)
+    except DeviceError as error:
+        raise ConfigError(f"{path} cannot be read as a picture: mend or remove it") from error

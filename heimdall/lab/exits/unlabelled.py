@@ -7,6 +7,7 @@ may be seen several times, each time cut, turned, mirrored and lit otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from heimdall.errors import ConfigError
+from heimdall.capture.readers import open_clip
+from heimdall.errors import ConfigError, DeviceError
 from heimdall.lab.exits.data import PICTURES, TEST_SHARE, read_picture
 
 MOST_FRAMES = 300  # of a clip, evenly spread
@@ -107,18 +109,19 @@ def _pictures(files: Sequence[Path]) -> list[Read]:
 
 def _frames(path: Path) -> list[np.ndarray]:
     """Frames of a clip, packed as JPEG: 20 times less memory."""
-    clip = cv2.VideoCapture(str(path))
-    count = int(clip.get(cv2.CAP_PROP_FRAME_COUNT))
-    step, found = max(1, -(-count // MOST_FRAMES)), list[np.ndarray]()
-    while clip.grab():
-        if len(found) * step <= (number := int(clip.get(cv2.CAP_PROP_POS_FRAMES)) - 1):
-            done, image = clip.retrieve()
-            if not done:
-                raise ConfigError(f"{path}: frame {number} cannot be read: mend or remove the clip")
-            found.append(cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 95])[1])
-    clip.release()
-    if not found:
-        raise ConfigError(f"{path} cannot be read as a clip: mend or remove it")
+    try:
+        with closing(open_clip(path)) as clip:
+            count = 0
+            while clip.skip():
+                count += 1
+            clip.rewind()
+            step, found = max(1, -(-count // MOST_FRAMES)), list[np.ndarray]()
+            while (image := clip.read()) is not None:
+                found.append(cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 95])[1])
+                for _ in range(step - 1):
+                    clip.skip()
+    except DeviceError as error:
+        raise ConfigError(f"{path} cannot be read as a clip: {error}; mend or remove it") from error
     return found
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from heimdall.errors import ConfigError, unknown
+from heimdall.capture.readers import read_picture
+from heimdall.errors import ConfigError, DeviceError, unknown
 from heimdall.tracking.pose.features import learnt, matched
 from heimdall.tracking.pose.reference import LEAST_POINTS, Reference, corners_of
 
@@ -226,12 +227,9 @@ def _grey(target: ImageTarget) -> np.ndarray:
 
 def _read(path: Path) -> np.ndarray:
     try:
-        image = cv2.imdecode(np.fromfile(path, np.uint8), cv2.IMREAD_COLOR)
-    except (OSError, cv2.error) as error:
+        return read_picture(path)
+    except DeviceError as error:
         raise ConfigError(f"cannot read target {path}: {error}") from error
-    if image is None:
-        raise ConfigError(f"target {path} is no picture, or damaged")
-    return image
 
 
 def _flat(picture: np.ndarray, pixel: float) -> Reference:
