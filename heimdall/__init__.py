@@ -33,6 +33,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from heimdall.system import began as _began  # noqa: F401  # the first import: it notes the time
+from heimdall.system import environment as _environment
 
 if TYPE_CHECKING:
     from heimdall.app import DNN, App, Feed, Generate, RunOptions
@@ -106,6 +107,8 @@ if TYPE_CHECKING:
     from heimdall.vocabulary.hearing import Hearing
 
 __version__ = "0.2.0"
+
+_environment.silence()
 
 # Each name is also above, for type checkers, and in __all__; a test compares the three.
 _HOMES = {

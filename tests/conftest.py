@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+import heimdall  # noqa: F401  # before onnxruntime: libraries do not report home then
+
 if TYPE_CHECKING:
     import numpy as np
     import onnxruntime as ort

@@ -1,10 +1,20 @@
-"""Environment variables that hold for a while: libraries read theirs when they load."""
+"""Environment variables: libraries read theirs when they load."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+
+# onnxruntime 1.29 and later report their use to Microsoft, unless this is set when they load.
+SILENT = {"ORT_DISABLE_TELEMETRY": "1"}
+
+
+def silence() -> None:
+    """Ask libraries not to report home, in this process and in its children. What the user has
+    set stays."""
+    for name, value in SILENT.items():
+        os.environ.setdefault(name, value)
 
 
 @contextlib.contextmanager

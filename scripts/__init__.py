@@ -1,0 +1,3 @@
+"""Programs that make assets. Heimdall first: onnxruntime does not report home then."""
+
+import heimdall  # noqa: F401
