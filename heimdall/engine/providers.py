@@ -21,7 +21,7 @@ from heimdall.engine.submodels import PROVIDERS as CPU_ONLY
 from heimdall.engine.submodels import session_options
 from heimdall.errors import ConfigError, DeviceError, ModelError, unknown
 from heimdall.graph.graph import Graph, Node
-from heimdall.system import paths
+from heimdall.system import forks, paths
 from heimdall.system.cpu import cpu_name
 from heimdall.vocabulary.processors import GPU
 
@@ -118,6 +118,7 @@ class ProviderEngine(Engine):
     def __init__(self, provider: str = "cpu") -> None:
         if provider not in PROVIDERS:
             raise ConfigError(unknown("onnxruntime provider", provider, PROVIDERS))
+        forks.begin()  # CUDA does not work in a fork either
         self._name, self._provider = provider, PROVIDERS[provider]
         self._target = self._find_target()
         self.hardware = self._target.hardware

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heimdall.render.egl import Loader, gl_functions
+from heimdall.system import forks
 
 _SYNC_GPU_COMMANDS_COMPLETE = 0x9117
 _SYNC_FLUSH_COMMANDS_BIT = 0x1
@@ -42,6 +43,7 @@ class Fence:
                 self._functions = gl_functions(loader, _FUNCTIONS)
 
     def wait(self) -> None:
+        forks.check()
         gl = self._functions
         sync = gl and gl["glFenceSync"](_SYNC_GPU_COMMANDS_COMPLETE, 0)
         if not sync:

@@ -15,6 +15,7 @@ from heimdall.render.egl import Loader, egl_loader, loader_of
 from heimdall.render.pixels import Pixels
 from heimdall.render.surface import Surface
 from heimdall.render.versions import DESKTOP, EMBEDDED, is_es
+from heimdall.system import forks
 from heimdall.vocabulary.driver_priority import DriverPriority
 
 
@@ -36,6 +37,7 @@ class HostedSurface(Surface):
     ) -> None:
         """``target``: the host's framebuffer; None: nothing is copied. Raises DeviceError for a
         context that is too old, or lost."""
+        forks.begin()
         self._check(context)
         needed = EMBEDDED if is_es(context) else DESKTOP
         if context.version_code < needed.code:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from heimdall.errors import ConfigError
 from heimdall.render.headless import HeadlessSurface
 from heimdall.render.surface import Surface
+from heimdall.system import forks
 
 _LARGEST = 16384
 
@@ -20,8 +21,9 @@ def open_surface(
     of ``high`` priority where the driver has that.
 
     Raises ConfigError for an impossible size and DeviceError without OpenGL (3.3, or ES 3.0)
-    or a display.
+    or a display, and in a fork of a process that has used drivers.
     """
+    forks.begin()
     width, height = size
     if not (1 <= width <= _LARGEST and 1 <= height <= _LARGEST):
         raise ConfigError(f"size {width}x{height}: each side must be 1 to {_LARGEST} pixels")

@@ -89,13 +89,18 @@ def _temporary(path: Path, why: str, *, links: bool) -> Path:
         raise ConfigError(
             f"the cache {path} is not used: {why}. There can be no temporary one either ({error})"
         ) from error
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    atexit.register(_remove, made, os.getpid())
     log.warning("the cache %s is not used: %s. Until this ends there is a temporary one", path, why)
     if links:
         _link(path, made)
     _unused[made] = f"the cache {path} is not used: {why}"
     os.environ[CACHE] = str(made)  # children find it, too
     return made
+
+
+def _remove(made: Path, process_id: int) -> None:
+    if process_id == os.getpid():  # a fork that ends takes nothing from its parent
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _link(path: Path, made: Path) -> None:

@@ -11,6 +11,7 @@ import pyopencl as cl
 from heimdall.engine.opencl import icd
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import DeviceError
+from heimdall.system import forks
 from heimdall.system.extras import line
 
 _NO_PLATFORM = (
@@ -21,7 +22,8 @@ _NO_PLATFORM = (
 
 def devices() -> list[cl.Device]:
     """Every OpenCL device of the machine whose driver can be loaded, GPUs first. The index is what
-    ``select`` accepts."""
+    ``select`` accepts. Raises DeviceError in a fork of a process that has used drivers."""
+    forks.begin()
     try:
         with icd.loading():
             platforms = cl.get_platforms()
@@ -98,6 +100,7 @@ def recompiles(device: cl.Device) -> bool:
 def finish(queue: cl.CommandQueue) -> None:
     """Wait for all that was enqueued. By a marker: rusticl's clFinish (Mesa 22.3) returns at once
     where a clFlush came before it, and does not wait for what that sent to the device."""
+    forks.check()
     cl.enqueue_marker(queue).wait()
 
 

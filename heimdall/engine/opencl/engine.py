@@ -42,6 +42,7 @@ from heimdall.engine.opencl.version import version
 from heimdall.engine.together import GroupMember, whole_jobs
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.graph.graph import Graph
+from heimdall.system import forks
 from heimdall.vocabulary.driver_priority import NOT_ASKED
 from heimdall.vocabulary.enums import Precision
 from heimdall.vocabulary.processors import GPU
@@ -281,4 +282,5 @@ class OpenCLEngine(Engine):
         }
 
     def close(self) -> None:
-        finish(self.queue)
+        if not forks.forked():  # else the device is its parent's
+            finish(self.queue)

@@ -20,6 +20,7 @@ from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage, Stored
 from heimdall.engine.opencl.state import OpenCLState
 from heimdall.graph.graph import Zeros
+from heimdall.system import forks
 
 
 class OpenCLNetwork(LoadedNetwork[OpenCLState]):
@@ -313,5 +314,6 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
 
 
 def _wait(events: Sequence[cl.Event]) -> None:
+    forks.check()
     if events:
         events[-1].wait()

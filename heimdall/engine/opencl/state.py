@@ -20,6 +20,7 @@ from heimdall.engine.opencl.placed import Storage
 from heimdall.engine.opencl.slices import SLICE_NS
 from heimdall.engine.opencl.walked import Walked
 from heimdall.engine.opencl.work import Work
+from heimdall.system import forks
 
 
 class OpenCLState(State):
@@ -139,6 +140,8 @@ class OpenCLState(State):
     def __del__(self) -> None:
         """Memory must not go while the device still works on it (see ``warm_up``, and a run that
         an error has ended): a driver keeps buffers, but not the host's memory behind them."""
+        if forks.forked():
+            return
         if getattr(self, "_first_runs", None) or getattr(self, "in_flight", False):
             with contextlib.suppress(cl.Error):
                 finish(self._queue)

@@ -17,6 +17,7 @@ import pyopencl as cl
 
 from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.placed import Array, Picture, Storage, Stored
+from heimdall.system import forks
 
 _ALIGNMENT = 128  # bytes: vectors are loaded and stored aligned, cache lines are fetched in pairs
 
@@ -152,6 +153,7 @@ class Transfer:
         self, buffer: cl.Buffer, offset: int, floats: int, *, write: bool
     ) -> Iterator[np.ndarray]:
         """A part of a buffer as floats, to be written as a whole, or to be read."""
+        forks.check()
         if self.way == IN_PLACE:
             memory = buffer.get_host_array((buffer.size // self._dtype.itemsize,), self._dtype)
             yield memory[offset : offset + floats]

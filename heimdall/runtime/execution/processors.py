@@ -15,7 +15,7 @@ from heimdall.engine.base import Engine
 from heimdall.engine.remote import RemoteEngine
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.runtime.opening import background
-from heimdall.system import softgpu
+from heimdall.system import forks, softgpu
 from heimdall.system.priority import cores_awake
 from heimdall.vocabulary.enums import ProcessorKind
 from heimdall.vocabulary.processors import CPU, GPU, REMOTE, SERVER, Processor, usual
@@ -202,7 +202,7 @@ def open_gpu(device: str | None = None, **how: Any) -> Engine:
     try:
         return open_engine("opencl", device=device, **how)
     except DeviceError as error:
-        if device is not None:
+        if device is not None or forks.forked():
             raise
         log.warning("%s. Networks run on the CPU by onnxruntime instead.", error)
         return open_engine("onnxruntime", processor=GPU)

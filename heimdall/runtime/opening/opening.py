@@ -21,6 +21,7 @@ from heimdall.runtime.opening.setup import RunContext, Setup, confinement, groun
 from heimdall.runtime.session.shared_gpu import Coordinated, Policy, SharedGpu, System
 from heimdall.schedulers import create, kind_of, name_of
 from heimdall.system import softgpu
+from heimdall.system.forks import Owned
 from heimdall.system.process import begin_frames
 from heimdall.vocabulary.enums import ChunkMode
 from heimdall.vocabulary.processors import CPU, GPU
@@ -28,11 +29,12 @@ from heimdall.vocabulary.processors import CPU, GPU
 log = logging.getLogger(__name__)
 
 
-class Shared:
+class Shared(Owned):
     """What this process shares, while a session is open: it is opened with the first and closed
     with the last, or when the program ends."""
 
     def __init__(self, process: bool) -> None:
+        self.own()
         self.process, self.owner = process, threading.current_thread()
         self.users = 0
         self.options = RunOptions()  # of the first session
@@ -201,7 +203,7 @@ def _sharing(process: bool) -> Iterator[Shared]:
     finally:
         with _lock:
             shared.users -= 1
-            if not shared.users:
+            if not shared.users and not shared.foreign:
                 _shared = None
                 atexit.unregister(_close_at_exit)
                 shared.stack.close()
@@ -210,7 +212,7 @@ def _sharing(process: bool) -> Iterator[Shared]:
 def _joined() -> Shared | None:
     """The one that is there for this thread; None: there is none any more."""
     shared = _shared
-    if shared is None:
+    if shared is None or shared.foreign:
         return None
     if shared.owner is not threading.current_thread():
         if shared.owner.is_alive():
@@ -225,8 +227,10 @@ def _close_at_exit() -> None:
     """Before the interpreter takes away what closing needs. A thread that still runs may be in the
     midst of a frame: its sessions are left to it."""
     shared = _shared
-    if shared is not None and (
-        shared.owner is threading.current_thread() or not shared.owner.is_alive()
+    if (
+        shared is not None
+        and not shared.foreign
+        and (shared.owner is threading.current_thread() or not shared.owner.is_alive())
     ):
         shared.abandon()
 

@@ -27,6 +27,7 @@ from heimdall.runtime.telemetry.jobs import JobCounts, Outcome, request_figures
 from heimdall.schedulers.expected import StageCosts
 from heimdall.schedulers.utility import utility_for
 from heimdall.system import paths
+from heimdall.system.forks import Owned
 from heimdall.vocabulary.enums import Priority
 from heimdall.vocabulary.events import Action, DnnAdded, DnnRemoved, Drop, Finish
 from heimdall.vocabulary.plans import DnnPlan
@@ -128,7 +129,7 @@ def exits_in(model: Model) -> dict[str, tuple[str, float]]:
     }
 
 
-class RegisteredModels:
+class RegisteredModels(Owned):
     """The models that a session serves. It registers them on the session's thread."""
 
     def __init__(
@@ -136,6 +137,7 @@ class RegisteredModels:
     ) -> None:
         """``wait`` for a future as the session does; ``cut``: how networks are cut, unless the
         policy has a ``partition`` of its own; ``ran``: counts what processors do."""
+        self.own()
         self._ran = ran
         self._shared_gpu, self._requests, self.wait = shared_gpu, requests_of(shared_gpu), wait
         partition = shared_gpu.partition_of_requests
@@ -182,6 +184,7 @@ class RegisteredModels:
         self, model: Model, inputs: Tensors, slo_ns: int | None, priority: str
     ) -> Future[dict[str, np.ndarray]]:
         """See ``Model.submit``. From any thread."""
+        self.check_process(f"model {model.name!r}")
         with self._lock:
             if self._closed:
                 raise AppError(f"model {model.name!r} is served no more: its session is closed")

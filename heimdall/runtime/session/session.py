@@ -38,6 +38,7 @@ from heimdall.runtime.opening.opening import Opening
 from heimdall.runtime.opening.setup import RunContext
 from heimdall.runtime.session.models import Model
 from heimdall.runtime.telemetry.summary import RunSummary
+from heimdall.system.forks import Owned
 from heimdall.system.interrupts import INTERRUPTS
 from heimdall.vocabulary.enums import Priority
 
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _PUSHED_SIZE = (640, 360)  # of the black picture before the first frame, where nothing is drawn
 
 
-class Session:
+class Session(Owned):
     """One app, or a list of DNNs, in a program that has its own loop.
 
     ``app``: a name of ``heimdall run``, a file, an App class or instance, DNNs alone, of which
@@ -121,6 +122,7 @@ class Session:
         if self._closed or self._run is not None:
             raise AppError("a session is opened once: make another")
         self._thread, self._opened_s = threading.get_ident(), time.perf_counter()
+        self.own()
         place = RunContext(
             process=self._process,
             draws=self._draws,
@@ -146,8 +148,9 @@ class Session:
         return HostedSurface(self._context, size, self._framebuffer)
 
     def close(self) -> None:
-        """Free everything, in whatever state; closing twice is allowed."""
-        if self._closed:
+        """Free everything, in whatever state; closing twice is allowed. In a fork of the process
+        that opened it nothing is done."""
+        if self._closed or self.foreign:
             return
         self._check_thread()
         opening = self._opening is not None and self._run is None
@@ -409,6 +412,7 @@ class Session:
         return run
 
     def _check_thread(self) -> None:
+        self.check_process("a session")
         if self._thread not in (None, threading.get_ident()):
             raise AppError("a session belongs to the thread that opened it")
 
