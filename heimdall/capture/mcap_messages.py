@@ -1,7 +1,8 @@
 """What a captured session holds: the topics of its MCAP file, and its messages as bytes and back.
 
 Pictures and cameras are messages of Foxglove's schemas (foxglove.CompressedImage and
-foxglove.CameraCalibration, in protobuf), which its viewers and others show; the rest is JSON.
+foxglove.CameraCalibration), which its viewers and others show: ours in protobuf, those of other
+programs in JSON, too. The rest is JSON.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from heimdall.capture.device_pose import DeviceLight, DevicePlane, DevicePose
 from heimdall.capture.lens import Camera, Motion
+from heimdall.capture.lens_models import lens_of, model_of
 from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 
@@ -34,10 +36,12 @@ STATES = "/heimdall/states"  # of recurrent networks, by DNN and input: none fir
 
 SCHEMA = 1
 IMAGE_SCHEMA, CAMERA_SCHEMA = "foxglove.CompressedImage", "foxglove.CameraCalibration"
+PROTOBUF, JSON = "protobuf", "json"  # how a channel's messages are encoded
 JSON_SCHEMA = json.dumps({"type": "object"}).encode()
 LARGEST = 1 << 28  # bytes of a record, or of an array: larger ones come from damage
 _LIGHT = ("towards", "main", "around")
-_GUESSED = "camera, guessed"  # the frame's name says so, for there is no field
+_GUESSED_SUFFIX = ", guessed"
+_GUESSED = "camera" + _GUESSED_SUFFIX  # the frame's name says so, for there is no field
 _STAMP = ".google.protobuf.Timestamp"
 
 # Field: number, type, and whether there are many, as foxglove-schemas has them.
@@ -64,11 +68,13 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Compressed:
-    """A picture as it is stored: ``data`` in a ``format`` of OpenCV's ("jpeg", "png")."""
+    """A picture as it is stored: ``data`` in a ``format`` of OpenCV's ("jpeg", "png"), of the
+    camera whose ``frame`` has that name. ``at_ns``: 0 where the message has no time."""
 
     at_ns: int
     data: bytes
     format: str
+    frame: str = ""
 
 
 def image_message(at_ns: int, data: bytes, form: str) -> bytes:
@@ -76,10 +82,11 @@ def image_message(at_ns: int, data: bytes, form: str) -> bytes:
     return _message(IMAGE_SCHEMA, at_ns, data=data, format=form, frame_id="camera")
 
 
-def read_image(data: bytes) -> Compressed:
+def read_image(data: bytes, encoding: str = PROTOBUF) -> Compressed:
     """The picture of a message. Raises ConfigError for bytes that are none."""
-    message = _parsed(IMAGE_SCHEMA, data)
-    return Compressed(message.timestamp.ToNanoseconds(), message.data, message.format)
+    message = _parsed(IMAGE_SCHEMA, data, encoding)
+    at_ns = message.timestamp.ToNanoseconds()
+    return Compressed(at_ns, message.data, message.format, _frame(message))
 
 
 def camera_message(at_ns: int, camera: Camera) -> bytes:
@@ -90,7 +97,7 @@ def camera_message(at_ns: int, camera: Camera) -> bytes:
         at_ns,
         width=camera.width,
         height=camera.height,
-        distortion_model="plumb_bob",
+        distortion_model=model_of(camera),
         D=camera.distortion,
         K=k,
         R=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
@@ -99,17 +106,35 @@ def camera_message(at_ns: int, camera: Camera) -> bytes:
     )
 
 
-def read_camera(data: bytes) -> Camera:
-    """The camera of a message. Raises ConfigError where it makes no sense."""
-    message = _parsed(CAMERA_SCHEMA, data)
-    k, bent = list(message.K), [*message.D, *(0.0,) * 5][:5]
-    if len(k) != 9 or not all(map(math.isfinite, (*k, *bent))) or min(k[0], k[4]) <= 0:
+def read_camera(data: bytes, encoding: str = PROTOBUF) -> Camera:
+    """The camera of a message. Raises ConfigError where it is not calibrated, has a lens of a model
+    that is not known, or makes no sense."""
+    message = _parsed(CAMERA_SCHEMA, data, encoding)
+    k = list(message.K)
+    if not any(k):  # as sensor_msgs/CameraInfo says it
+        raise ConfigError("a camera of the capture is not calibrated: its matrix is absent or zero")
+    if len(k) != 9 or not all(map(math.isfinite, (*k, *message.D))) or min(k[0], k[4]) <= 0:
         raise ConfigError(f"a camera of the capture has the matrix {k}: that is none")
     if not (message.width and message.height):
         raise ConfigError("a camera of the capture has no size")
     fx, _, cx, _, fy, cy = k[:6]
+    try:
+        lens = lens_of(message.distortion_model, message.D)
+    except ConfigError as error:
+        raise ConfigError(f"a camera of the capture: {error}") from error
     guessed = message.frame_id == _GUESSED
-    return Camera(message.width, message.height, fx, fy, cx, cy, tuple(bent), guessed=guessed)
+    return Camera(message.width, message.height, fx, fy, cx, cy, guessed=guessed, **lens)
+
+
+def camera_frame(data: bytes, encoding: str = PROTOBUF) -> str:
+    """The name of the frame that a camera's message is of, "" if it says none. Raises ConfigError
+    for bytes that are none."""
+    return _frame(_parsed(CAMERA_SCHEMA, data, encoding))
+
+
+def _frame(message: Any) -> str:
+    name: str = message.frame_id
+    return name.removesuffix(_GUESSED_SUFFIX).strip("/")
 
 
 def motion_data(motion: Motion) -> dict[str, Any]:
@@ -243,10 +268,31 @@ def _message(name: str, at_ns: int, **fields: Any) -> bytes:
     return found
 
 
-def _parsed(name: str, data: bytes) -> Any:
+def _parsed(name: str, data: bytes, encoding: str) -> Any:
     from google.protobuf.message import DecodeError
 
     try:
-        return _kinds()[name].FromString(data)
-    except DecodeError as error:
+        return _from_json(name, data) if encoding == JSON else _kinds()[name].FromString(data)
+    except (DecodeError, ValueError, RecursionError) as error:
         raise ConfigError(f"a message of the capture is no {name}: {error}") from error
+
+
+def _from_json(name: str, data: bytes) -> Any:
+    """A message in JSON: bytes in base64, and a time as Foxglove's schemas have it ({"sec": 1,
+    "nsec": 2}) or as protobuf's. Raises ValueError."""
+    from google.protobuf.json_format import Error, ParseDict
+
+    fields = json.loads(data)
+    if not isinstance(fields, dict):
+        raise ValueError("it is no JSON object")
+    stamp, message = fields.pop("timestamp", None), _kinds()[name]()
+    try:
+        ParseDict({each: fields[each] for each in _FIELDS[name] if each in fields}, message)
+        if isinstance(stamp, dict):
+            seconds, nanos = (int(stamp.get(each, 0)) for each in ("sec", "nsec"))
+            message.timestamp.FromNanoseconds(seconds * 10**9 + nanos)
+        elif stamp is not None:
+            message.timestamp.FromJsonString(stamp)
+    except (Error, TypeError, OverflowError) as error:
+        raise ValueError(str(error)) from error
+    return message

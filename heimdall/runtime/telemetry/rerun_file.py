@@ -7,6 +7,7 @@ inference; decisions and inputs as lines of text.
 from __future__ import annotations
 
 import importlib
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ from heimdall.capture.mcap_reader import Message, as_json, read_messages
 from heimdall.errors import ConfigError
 from heimdall.system.extras import line
 from heimdall.system.paths import replace_file
+
+log = logging.getLogger(__name__)
 
 _NAME = "heimdall"
 _MEDIA = {"jpeg": "image/jpeg", "jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
@@ -61,18 +64,25 @@ class _Exporter:
     def add(self, message: Message) -> None:
         """Log one, at its time."""
         self._recording.set_time("time", timestamp=np.datetime64(message.at_ns, "ns"))
-        if message.schema == messages.IMAGE_SCHEMA:
-            self._picture(messages.read_image(message.data))
-        elif message.schema == messages.CAMERA_SCHEMA:
-            camera = messages.read_camera(message.data)
-            pinhole = self._rerun.Pinhole(image_from_camera=camera.matrix, resolution=camera.size)
-            self._recording.log("camera", pinhole)
+        if message.is_image:
+            self._picture(messages.read_image(message.data, message.encoding))
+        elif message.is_camera:
+            self._camera(message)
         elif message.topic == messages.RESULTS:
             self._result(as_json(message))
         elif message.topic == messages.DECISIONS:
             self._decisions(as_json(message))
         elif message.topic == messages.INPUTS:
             self._recording.log("inputs", self._rerun.TextLog(_said(as_json(message))))
+
+    def _camera(self, message: Message) -> None:
+        try:
+            camera = messages.read_camera(message.data, message.encoding)
+        except ConfigError as error:
+            log.warning("%s is left out: %s", message.topic, error)
+            return
+        pinhole = self._rerun.Pinhole(image_from_camera=camera.matrix, resolution=camera.size)
+        self._recording.log("camera", pinhole)
 
     def _picture(self, picture: messages.Compressed) -> None:
         media = _MEDIA.get(picture.format.lower(), "image/jpeg")
