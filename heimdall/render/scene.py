@@ -10,7 +10,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import cv2
@@ -70,7 +69,8 @@ class Scene:
 
     ``camera``: the one that took the picture; while its pose is None, nothing that stands in the
     world is drawn. ``estimates_light``: whether the picture, or a device that says more of it,
-    tints and turns the light that models stand in.
+    tints and turns the light that models stand in. ``time_s``: seconds of the run at which this
+    frame is due, by its frames: the same in each run.
     """
 
     def __init__(self, surface: Surface):
@@ -89,7 +89,7 @@ class Scene:
         }
         self._backdrop = backdrop_for(surface, self._programs)
         self._sequence: int | None = None
-        self._began_s = perf_counter()
+        self.time_s = 0.0  # of the run, when this frame is due
         self.estimates_light = True
         self._told_light = False  # by the device
         # What took the picture, with its pose in the world where that is known.
@@ -101,8 +101,16 @@ class Scene:
         self._behind: Behind | None = None
         self._box = Letterbox.fit((1, 1), surface.size)
 
-    def begin(self, image: np.ndarray, sequence: int, camera: Camera | None = None) -> None:
-        """Start a frame over ``image``, BGR uint8 (h, w, 3), that ``camera`` took."""
+    def begin(
+        self,
+        image: np.ndarray,
+        sequence: int,
+        camera: Camera | None = None,
+        time_s: float = 0.0,
+    ) -> None:
+        """Start a frame over ``image``, BGR uint8 (h, w, 3), that ``camera`` took, at ``time_s`` of
+        the run."""
+        self.time_s = time_s
         self._layers, self._behind, self.camera, self._written = [], None, camera, 0.0
         self.load(image, sequence)
         device = camera.device if camera is not None and self.estimates_light else None
@@ -315,7 +323,7 @@ class Scene:
         ``scale`` enlarges it, ``yaw`` turns it about its vertical, in degrees, ``lift`` raises it,
         in metres. ``ground``: its lowest point, not its origin, is on the anchor's plane, where its
         shadow falls. ``animation``: which one is played, by name or number, at ``time`` in seconds
-        (None: by the clock), over and over. ``fade``: 1 to 0; a model with 0 is loaded and not
+        (None: at ``time_s``), over and over. ``fade``: 1 to 0; a model with 0 is loaded and not
         drawn; while the app's world is lost, what stands in it fades by itself. ``texture``: RGB
         uint8 in place of a material's picture, by the material's name, or of the first one's.
 
@@ -351,7 +359,7 @@ class Scene:
             return model
         played, moment = animation_of(model, animation), ("", 0.0)
         if played is not None:
-            when = perf_counter() - self._began_s if time is None else time
+            when = self.time_s if time is None else time
             moment = (played.name, when % played.seconds if played.seconds > 0 else 0.0)
         names = [material.name for material in model.materials]
         for name in cloths:

@@ -107,6 +107,7 @@ class LiveRun(BaseRun):
         self._warm_ns = self._began_ns = 0
         self._preview = setup.preview
         self._frame_count = 0
+        self._time_ns = 0  # of the frame, since the run began, or is counted if it is to end
         self._loop, self._follower = self._new_loop(), Follower()
         self._posing = Usual(POSING_NS, rare=0.1)
         self._first = FirstStart(
@@ -270,7 +271,8 @@ class LiveRun(BaseRun):
 
     def _submit(self, frame: Frame, now_ns: int, meanwhile: Callable[[], None]) -> None:
         """Let the app say what a frame shows, and submit that; ``meanwhile`` is called between."""
-        self._scene.begin(frame.image, frame.sequence, self._placed(frame, now_ns))
+        camera = self._placed(frame, now_ns)
+        self._scene.begin(frame.image, frame.sequence, camera, self._time_ns / 1e9)
         self._tracker.show(frame)
         self._scene.covered = self._display.covered
         self._callbacks.call(self._app.draw, self._scene)
@@ -303,6 +305,7 @@ class LiveRun(BaseRun):
         self._surface.wait()
         self._scene.load(self._frame.image, self._frame.sequence)
         self._submit(self._frame, self._clock(), lambda: None)
+        self._time_ns += self._loop.interval_ns  # what moves is drawn as it moves
         began_ns = self._clock()
         self._surface.finish()
         return self._clock() - began_ns
@@ -355,8 +358,11 @@ class LiveRun(BaseRun):
             self._startup_s = shown_s - self._began_s if shown_s else self._ready_s
         self._figures.presented(times)
         self._frame_count += 1
+        self._time_ns += (1 + times.skipped) * self._loop.interval_ns
         if not self._warm and self._is_warm(times.presented_ns):
             self._warm, self._warm_ns = True, times.presented_ns
+            if self._options.frames is not None or self._options.seconds is not None:
+                self._time_ns = 0  # how long it took to begin does not matter
             self._count_afresh(times.presented_ns)
 
     def _is_warm(self, now_ns: int) -> bool:

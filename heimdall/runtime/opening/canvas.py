@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import itertools
 import logging
 import statistics
 from collections.abc import Callable, Sequence
@@ -106,12 +107,12 @@ class Canvas:
         return paths.cache_dir() / "renders" / f"{what.hexdigest()[:24]}.json"
 
     def _drawing(self, frame: Frame) -> Callable[[], None]:
-        app, scene = self.app, self.scene
+        app, scene, number = self.app, self.scene, itertools.count()
 
         def draw() -> None:
             # The pose is not known yet: what stands in the world is measured as if it were.
             camera = app.world.rehearse(frame.camera) if app.world is not None else frame.camera
-            scene.begin(frame.image, frame.sequence, camera)
+            scene.begin(frame.image, frame.sequence, camera, next(number) / app.fps)
             try:
                 app.draw(scene)
             except (Exception, SystemExit) as error:

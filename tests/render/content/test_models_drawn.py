@@ -132,6 +132,32 @@ def test_a_model_in_millimetres_turns_like_any_other(headless, writer):
     assert changed(128 + turned(6) - before).any()
 
 
+def test_an_animation_is_played_by_the_time_of_the_frame(headless, writer):
+    writer.mesh([[0, 0, 0], [1, 0, 0], [1, 2, 0], [0, 2, 0]], [0, 1, 2, 0, 2, 3])
+    writer.document["nodes"] = [{"mesh": 0}]
+    slide = {
+        "input": writer.array([0.0, 2.0]),
+        "output": writer.array([[0.0, 0, 0], [4, 0, 0]]),
+    }
+    channel = {"sampler": 0, "target": {"node": 0, "path": "translation"}}
+    writer.document["animations"] = [{"samplers": [slide], "channels": [channel]}]
+    path, run = writer.save(), Run(headless)
+
+    def shown(time_s, **moment):
+        def paint(scene):
+            scene.begin(GREY, 0, scene.camera, time_s)
+            scene.model(path, at=STILL, animation=0, **moment)
+
+        return run.frame(paint)
+
+    shown(0.0)
+    pictures = [shown(time_s) for time_s in (0.25, 0.5, 2.5, 0.5)]
+    where = [np.nonzero(changed(each))[1].mean() for each in pictures]
+    assert where[0] + 20 < where[1]
+    again = np.nonzero(changed(shown(9.0, time=0.5)))[1].mean()
+    assert where[1:] == pytest.approx([again] * 3, abs=0.5)  # over and over
+
+
 def test_what_cannot_be_meant_is_refused(headless, cube):
     scene = Run(headless).scene
     scene.begin(GREY, 0)
