@@ -16,9 +16,10 @@ from heimdall.capture.pose import Pose
 from heimdall.errors import AppError, unknown
 from heimdall.render.content.floor import outline_of
 from heimdall.render.content.light import Light
-from heimdall.render.content.model import Model
+from heimdall.render.content.model import Model, box_corners
 from heimdall.render.content.motion import Animation, Stance
 from heimdall.render.content.placing import NEAR, Placing
+from heimdall.render.content.posing import joint_matrices
 from heimdall.render.content.sending import Sent
 from heimdall.render.layout import Letterbox
 
@@ -114,7 +115,7 @@ def shadow_of(figure: Figure, light: Light) -> Shadow | None:
 def extent(figure: Figure, box: Letterbox, shadow: Shadow | None) -> np.ndarray:
     """The screen positions of the corners of a figure, and of its shadow."""
     model, placing = figure.sent.model, figure.placing
-    corners = model.corners
+    corners = _moved(figure) if figure.moment[0] else model.corners
     if shadow is not None and model.ground is not None:
         left, back, right, front = model.ground.extent
         x, z = (shadow.outline * (right - left, front - back) + (left, back)).T
@@ -124,6 +125,24 @@ def extent(figure: Figure, box: Letterbox, shadow: Shadow | None) -> np.ndarray:
     if (clip[:, 3] <= NEAR).any():  # reaches behind the camera: may be anywhere
         return np.array([[0, 0], box.surface], np.float32)
     return np.asarray((clip[:, :2] / clip[:, 3:] * (1, -1) + 1) / 2 * box.surface)
+
+
+def _moved(figure: Figure) -> np.ndarray:
+    """The corners of a box around a figure that an animation has moved, (8, 3)."""
+    stance, found = figure.stance, []
+    for each in figure.sent.parts:
+        part, matrices = each.part, np.eye(4)[None]
+        if part.skin is not None:
+            matrices = joint_matrices(figure.sent.model.skins[part.skin], stance)
+        elif part.node is not None:
+            matrices = stance.matrices[part.node][None]
+        weights = stance.weights.get(part.shaped_by, ()) if part.shaped_by is not None else ()
+        further = sum(abs(a) * b for a, b in zip(weights, each.reaches, strict=False))
+        corners = box_corners(each.corners[0] - further, each.corners[-1] + further)
+        places = np.einsum("nij,kj->nki", matrices[:, :3, :3], corners)
+        found.append((places + matrices[:, None, :3, 3]).reshape(-1, 3))
+    points = np.concatenate(found)
+    return box_corners(points.min(axis=0), points.max(axis=0))
 
 
 def key_of(figure: Solid, step: float) -> list[Any]:

@@ -128,5 +128,10 @@ class Model:
     @property
     def corners(self) -> np.ndarray:
         """The corners of the box around it at rest, (8, 3)."""
-        ends = np.stack([self.low, self.high])
-        return np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i, j, k in np.ndindex(2, 2, 2)])
+        return box_corners(self.low, self.high)
+
+
+def box_corners(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The corners of a box, (8, 3)."""
+    ends = np.stack([low, high])
+    return np.array([[ends[i, 0], ends[j, 1], ends[k, 2]] for i, j, k in np.ndindex(2, 2, 2)])

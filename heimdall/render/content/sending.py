@@ -9,7 +9,7 @@ import moderngl
 import numpy as np
 
 from heimdall.render.content.images import Texture
-from heimdall.render.content.model import POINTS, TRIANGLES, DrawCall, Material, Model
+from heimdall.render.content.model import POINTS, TRIANGLES, DrawCall, Material, Model, box_corners
 from heimdall.render.content.shading import variant
 from heimdall.render.programs import Programs
 
@@ -50,6 +50,8 @@ class SentPart:
     rows: moderngl.Buffer | None  # those of the finest, where shapes change them
     texels: float  # of a texture a metre, for one of 1 x 1
     middle: np.ndarray  # (3,) of its vertices
+    corners: np.ndarray  # (8, 3) of the box around them
+    reaches: np.ndarray  # (k,) how far each shape moves a vertex along an axis, at most
 
     @property
     def one_sided(self) -> bool:
@@ -106,8 +108,13 @@ def send(
             part.mode, moderngl.LINES
         )
         middle = part.positions.mean(axis=0)
+        corners = box_corners(part.positions.min(axis=0), part.positions.max(axis=0))
+        reaches = np.array([np.abs(each.positions).max(initial=0) for each in part.shapes])
         parts.append(
-            SentPart(part, material, tuple(arrays), program, mode, kept, _density(part), middle)
+            SentPart(
+                *(part, material, tuple(arrays), program, mode, kept),
+                *(_density(part), middle, corners, reaches),
+            )
         )
     ground = None
     if model.ground is not None:
