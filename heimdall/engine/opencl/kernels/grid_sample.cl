@@ -1,28 +1,20 @@
 {# Samples of arrays (batch, channels, ...) at computed places: -1 and 1 are the edges of an axis.
-    Variables: axes, taps (an axis: 1 nearest, 2 linear, 4 cubic), padding ("zeros", "border",
-    "reflection"), align (the edges are the centres of the outermost elements). #}
+    As PyTorch's grid_sample does it: nearest and linear samples move the place into the array, cubic
+    ones only their taps. Variables: axes, taps (an axis: 1 nearest, 2 linear, 4 cubic), padding
+    ("zeros", "border", "reflection"), align (the edges are the centres of the outermost elements). #}
 {% import "common.cl" as common with context %}
 {% import "storage.cl" as memory with context %}
 {{ memory.types() }}
-static float reflected(float at, float low, float high) {
-    const float span = high - low;
-    if (span <= 0.0f) return low;
-    const float beyond = at < low ? low - at : at - high;
-    if (beyond <= 0.0f) return at;
-    const int turns = (int)(beyond / span);
-    const float rest = beyond - turns * span;
-    return (turns % 2 == 0) == (at < low) ? low + rest : high - rest;
-}
-
+// NaN becomes 0, as in PyTorch.
 static float inside(float at, int size) {
-{% if padding == "border" %}
-{% set low, high = ("0.0f", "size - 1.0f") if align else ("-0.5f", "size - 0.5f") %}
-    return at < {{ low }} || at > {{ high }} ? clamp(at, 0.0f, size - 1.0f) : at;
-{% elif padding == "reflection" %}
-    return reflected(at, {{ "0.0f, size - 1.0f" if align else "-0.5f, size - 0.5f" }});
-{% else %}
-    return at;
+{% if padding == "reflection" %}
+    const float low = {{ "0.0f" if align else "-0.5f" }}, span = {{ "size - 1.0f" if align else "size" }};
+    if (at < low || at > low + span) {
+        const float beyond = span > 0.0f ? fmod(fabs(at - low), 2.0f * span) : 0.0f;
+        at = low + (beyond > span ? 2.0f * span - beyond : beyond);
+    }
 {% endif %}
+    return at > 0.0f ? min(at, size - 1.0f) : 0.0f;
 }
 
 static void weigh(float share, float *weights) {
@@ -56,23 +48,27 @@ __kernel void grid_sample(
         __global const S *source = x + x_base + plane * volume;
 {% for a in range(axes) %}
         const float g{{ a }} = place[{{ axes - 1 - a }}];
-        const float c{{ a }} = inside({{ "rint" if taps == 1 }}(
-            {{ "(g%d + 1.0f) * 0.5f * (size_%d - 1)"|format(a, a) if align else "((g%d + 1.0f) * size_%d - 1.0f) * 0.5f"|format(a, a) }}),
-            size_{{ a }});
+        float c{{ a }} = {{ "(g%d + 1.0f) * 0.5f * (size_%d - 1)"|format(a, a) if align else "((g%d + 1.0f) * size_%d - 1.0f) * 0.5f"|format(a, a) }};
+{% if taps < 4 and padding != "zeros" %}
+        c{{ a }} = inside(c{{ a }}, size_{{ a }});
+{% endif %}
         const float floor{{ a }} = {{ "rint" if taps == 1 else "floor" }}(c{{ a }});
-        const int first{{ a }} = (int)floor{{ a }} - {{ 1 if taps == 4 else 0 }};
+{% if padding == "zeros" or (taps == 4 and padding == "border") %}
+        const int first{{ a }} = (int)(floor{{ a }} < -4.0f ? -4.0f : floor{{ a }} > size_{{ a }} ? size_{{ a }} + 4.0f : floor{{ a }}){{ " - 1" if taps == 4 }};  // an int may not hold it
+{% else %}
+        const int first{{ a }} = (int)floor{{ a }}{{ " - 1" if taps == 4 }};
+{% endif %}
         float weights{{ a }}[{{ taps }}];
         weigh(c{{ a }} - floor{{ a }}, weights{{ a }});
 {% endfor %}
-        float sum = 0.0f;
+        float sum = {{ "0.0f" if taps == 1 }}{% if taps > 1 %}{% for a in range(axes) %}{{ " + " if a }}0.0f * weights{{ a }}[0]{% endfor %}{% endif %};  // NaN at places that are not finite
 {% for a in range(axes) %}
         for (int k{{ a }} = 0; k{{ a }} < {{ taps }}; k{{ a }}++) {
-{% if padding == "zeros" %}
+{% if taps < 4 or padding == "zeros" %}
             const int i{{ a }} = first{{ a }} + k{{ a }};
             if (i{{ a }} < 0 || i{{ a }} >= size_{{ a }}) continue;
 {% else %}
-            const int i{{ a }} =
-                clamp((int)inside((float)(first{{ a }} + k{{ a }}), size_{{ a }}), 0, size_{{ a }} - 1);
+            const int i{{ a }} = (int)inside((float)(first{{ a }} + k{{ a }}), size_{{ a }});
 {% endif %}
 {% endfor %}
             int at = 0;
