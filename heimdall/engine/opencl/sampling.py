@@ -43,8 +43,10 @@ def coordinates(
     mode: str, size: int, out: int, scale: float, span: tuple[float, float] = (0.0, 1.0)
 ) -> np.ndarray:
     """The source coordinate of every output index, by ONNX's ``coordinate_transformation_mode``,
-    one of ``COORDINATES``. ``span`` is the part of the source that is taken: only to crop."""
-    index = np.arange(out, dtype=np.float64)
+    one of ``COORDINATES``. ``span`` is the part of the source that is taken: only to crop.
+
+    In float32 as onnxruntime does it: nearest samples hang on the last bit."""
+    index, scale = np.arange(out, dtype=np.float32), np.float32(scale)
     match mode:
         case "asymmetric":
             return index / scale
@@ -58,15 +60,15 @@ def coordinates(
             shift = size / 2 * (1 - out / (size * scale))
             return shift + (index + 0.5) / scale - 0.5
         case "tf_crop_and_resize":
-            low, high = span
-            share = index / (out - 1) if out > 1 else index + 0.5
-            return (low + share * (high - low)) * (size - 1)
+            low, high = map(np.float32, span)
+            if out == 1:
+                return (index + 0.5) * (low + high) * (size - 1)
+            return low * (size - 1) + index * (high - low) * (size - 1) / (out - 1)
     raise ValueError(f"unknown coordinates {mode!r}; choose one of {COORDINATES}")
 
 
 def nearest(rounding: str, source: np.ndarray) -> np.ndarray:
     """Source coordinates to indices, by ONNX's ``nearest_mode``."""
-    source = source.astype(np.float32).astype(np.float64)
     match rounding:
         case "floor":
             return np.floor(source)

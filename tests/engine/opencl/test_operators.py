@@ -198,6 +198,18 @@ def test_nearest_resize(check, build, where, rounding):
     check(build(relu_first(resize), {"x": (1, 20, 5, 4)}, {"s": scales}))
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(("h", "w"), [(0.6, 0.6), (1.2, 1.1), (0.3, 1.5), (2.4, 0.4)])
+@pytest.mark.parametrize("shape", [(1, 3, 5, 7), (1, 2, 4, 8), (2, 2, 10, 20)])
+def test_resize_by_scales_whose_places_fall_between(check, build, mode, h, w, shape):
+    """The last bit of a place decides which pixel is nearest; a size that stays is a copy."""
+    resize = node("Resize", "x s", mode=mode)
+    if mode == "nearest":
+        resize.attribute.append(helper.make_attribute("nearest_mode", "floor"))
+    resize.input[:] = ["x", "", "s"]
+    check(build([resize], {"x": shape}, {"s": np.array([1, 1, h, w], np.float32)}))
+
+
 @few
 @given(
     st.sampled_from(["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"]),

@@ -13,6 +13,7 @@ from heimdall.engine.opencl.launch import Plan, Ref, Traits
 from heimdall.engine.opencl.lowered import Lowered
 from heimdall.engine.opencl.operators.chain import Chain
 from heimdall.engine.opencl.operators.context import Context, register
+from heimdall.engine.opencl.operators.elementwise import elementwise
 from heimdall.engine.opencl.operators.take import Take
 from heimdall.engine.opencl.ops_picture import Gather, Linear
 from heimdall.engine.opencl.sampling import (
@@ -125,9 +126,12 @@ def _resize(context: Context) -> list[Lowered] | None:
     mode = context.attribute("mode", "nearest")
     if not axes.known or axes.where not in COORDINATES:
         return None
+    crops = axes.where == "tf_crop_and_resize"
+    if context.x == context.y and not crops:  # a copy in onnxruntime, of any scales
+        return [elementwise(context, "identity", context.node.inputs[0])]
     changed, x = axes.changed, context.node.inputs[0]
     flat = context.is_picture() and not {0, 1} & set(changed)
-    flat = flat and axes.where != "tf_crop_and_resize"
+    flat = flat and not crops
     if flat and mode == "nearest":
         rows, columns = (tuple(map(int, axes.nearest(axis))) for axis in (2, 3))
         return [context.op(Gather(rows, columns), x)]
