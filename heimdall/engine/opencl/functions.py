@@ -1,9 +1,9 @@
 """Functions of values, as OpenCL C: the one table from which kernels are written.
 
 ``{0}``, ``{1}``, ``{2}`` are the arguments and ``V`` the vector type. A truth value is 0 or 1.
-Comparisons instead of fmin and fmax: PoCL splits those into 128-bit pieces, and a NaN passes
-through as it does in onnxruntime. ``UNIT(V, g)`` is g between 0 and 1, ``ERF(x)`` the error
-function: kernels/functions.cl.
+Comparisons instead of fmin and fmax: PoCL splits those into 128-bit pieces, and they drop NaN. Here
+NaN passes through from either argument, as it does in onnxruntime. ``UNIT(V, g)`` is g between 0
+and 1, ``ERF(x)`` the error function: kernels/functions.cl.
 """
 
 from __future__ import annotations
@@ -33,6 +33,11 @@ def _truth(condition: str, onnx: str = "") -> Function:
     return _of(f"({condition} ? (V)(1.0f) : (V)(0.0f))", onnx)
 
 
+def extreme(comparison: str) -> str:
+    """The larger (">") or smaller ("<") of {0} and {1}, NaN if either is."""
+    return f"((({{0}} {comparison} {{1}}) | ({{0}} != {{0}})) ? {{0}} : {{1}})"
+
+
 _SOFTPLUS = "log1p(exp(-fabs({0}))) + ({0} > (V)(0.0f) ? {0} : (V)(0.0f))"
 _GELU_TANH = "tanh({0} * (V)(0.7978845608f) * ((V)(1.0f) + (V)(0.044715f) * {0} * {0}))"
 
@@ -45,8 +50,8 @@ FUNCTIONS: dict[str, Function] = {
     "sub_product": _of("fma(-{1}, {2}, {0})"),
     "pow": _of("pow({0}, {1})", finite=False),
     "mod": _of("fmod({0}, {1})", finite=False),
-    "min": _of("({1} < {0} ? {1} : {0})"),
-    "max": _of("({1} > {0} ? {1} : {0})"),
+    "min": _of(extreme("<").format("{1}", "{0}")),
+    "max": _of(extreme(">").format("{1}", "{0}")),
     "equal": _truth("{0} == {1}"),
     "less": _truth("{0} < {1}"),
     "less_or_equal": _truth("{0} <= {1}"),
@@ -89,7 +94,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     "abs": _of("fabs({0})", "Abs"),
     "neg": _of("-{0}", "Neg"),
-    "sign": _of("sign({0})", "Sign"),
+    "sign": _of("({0} != {0} ? {0} : sign({0}))", "Sign"),
     "floor": _of("floor({0})", "Floor"),
     "ceil": _of("ceil({0})", "Ceil"),
     "round": _of("rint({0})", "Round"),

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from heimdall.engine.opencl.array_op import ArrayOp
+from heimdall.engine.opencl.functions import extreme
 from heimdall.engine.opencl.grid import Grid, chunked, ints, line_launch, pointer, source
 from heimdall.engine.opencl.kernel_op import Inputs, Layouts, PictureOp, Shapes, only
 from heimdall.engine.opencl.launch import Place, Plan, Ref, Traits
@@ -18,8 +19,8 @@ ReduceMode = Literal["sum", "mean", "max", "min", "prod"]
 _JOINS = {
     "sum": ("a + b", "0.0f"),
     "mean": ("a + b", "0.0f"),
-    "max": ("b > a ? b : a", "-INFINITY"),
-    "min": ("b < a ? b : a", "INFINITY"),
+    "max": (extreme(">").format("b", "a"), "-INFINITY"),
+    "min": (extreme("<").format("b", "a"), "INFINITY"),
     "prod": ("a * b", "1.0f"),
 }
 

@@ -4,8 +4,10 @@
 {% import "common.cl" as common with context %}
 {{ common.vector() }}
 {% if mode == "max" %}
-#define START ((V)(-FLT_MAX))
-#define JOIN(a, b) ((a) > (b) ? (a) : (b))
+#define START ((V)(-INFINITY))
+// NaN passes through from either. A window of 3x3 at each pixel takes a tenth longer for it; a mask
+// of the lanes that met NaN, or a sum that shows it, was no faster.
+#define JOIN(a, b) ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
 {% else %}
 #define START ((V)(0.0f))
 #define JOIN(a, b) ((a) + (b))

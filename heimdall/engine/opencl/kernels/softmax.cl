@@ -48,10 +48,10 @@ __kernel void softmax(
         sum = (V)(total(sum));
 {% endif %}
 {% if log %}
-        const V shift = top + log(sum);
-        for (k = 0; k < last; k += step) STORE(out + k, LOAD(in + k) - shift);
+        const V shift = log(sum);  // small: after the largest is gone, for their sum would be rounded
+        for (k = 0; k < last; k += step) STORE(out + k, LOAD(in + k) - top - shift);
 {% if row %}
-        STORE(out + last, rest - shift);
+        STORE(out + last, rest - top - shift);
 {% endif %}
 {% else %}
         const V share = (V)(1.0f) / sum;

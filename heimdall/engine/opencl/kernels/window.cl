@@ -77,7 +77,7 @@ __kernel void window(
 {% endfor %}
             sum = fma(v, (float)w[w_base + tap], sum);
 {% elif mode == "max" %}
-            sum = v > sum ? v : sum;
+            sum = (v > sum) | (v != v) ? v : sum;
 {% elif mode == "lp" %}
             sum += pow(fabs(v), power);
 {% else %}
