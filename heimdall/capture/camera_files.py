@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 
 NUMBERS = ("width", "height", "fx", "fy", "cx", "cy")
 SUFFIXES = (".toml", ".yaml", ".yml", ".json", ".xml", ".txt")  # of a file that belongs to a clip
+EUROC = "sensor.yaml"  # in the folder of a camera, or around that of its pictures
 MOST_BYTES = 1 << 20
 NEEDED = """A camera file holds such lines:
     width = 1280
@@ -158,10 +159,10 @@ def file_of(source: str) -> Path:
 def known_camera(source: str) -> Camera | None:
     """What is known of a source, or None. A file that cannot be used is logged: pictures come
     without it, too."""
-    places = []
-    if "://" not in source and Path(source).suffix:
-        clip = Path(source).expanduser()
+    places, clip = [], Path(source).expanduser()
+    if "://" not in source and clip.name:
         places += [clip.with_suffix(f".camera{each}") for each in SUFFIXES]
+        places += [folder / EUROC for folder in (clip, clip.parent) if clip.is_dir()]
     try:
         path = next((each for each in [*places, file_of(source)] if each.is_file()), None)
         return read_camera(path) if path else None

@@ -42,15 +42,14 @@ _REALSENSE = ("none", "modified_brown_conrady", "inverse_brown_conrady", "ftheta
               "brown_conrady", "kannala_brandt4")  # fmt: skip
 
 # What programs call a value, in small letters and with _ alone.
-_WIDTH, _HEIGHT = ("width", "image_width"), ("height", "image_height")
-_SIZES = ("resolution", "image_size", "imagesize", "img_size")
+_SIDES = {"width": ("width", "image_width"), "height": ("height", "image_height")}
+_SIZES = ("resolution", "image_size", "imagesize", "img_size", "size")
 _MATRICES = ("camera_matrix", "cameramatrix", "k", "intrinsic_matrix", "intrinsics", "intrinsic",
-             "mtx")  # fmt: skip
-_CENTRES = (("cx", "ppx"), ("cy", "ppy"))
-_COEFFICIENTS = ("distortion_coefficients", "distortion_coeffs", "distortion", "d", "coeffs",
-                 "dist_coeffs", "distcoeffs", "dist")  # fmt: skip
+             "mtx", "matrix")  # fmt: skip
+_CENTRES = {"cx": ("cx", "ppx"), "cy": ("cy", "ppy")}
+_COEFFICIENTS = re.compile(r"d|coeff.*|dist|dist_?coef.*|distortion(?!.*model).*")
 _MODELS = ("distortion_model", "model", "camera_model")
-_AROUND = {*_WIDTH, *_HEIGHT, *_SIZES, *_COEFFICIENTS, "distortion_model"}
+_AROUND = {*_SIDES["width"], *_SIDES["height"], *_SIZES, "distortion_model"}
 
 
 def cameras_of(text: str) -> dict[str, Values]:
@@ -112,7 +111,7 @@ def _found(
         known = around | {_plain(key): each for key, each in values.items()}
         if {"fx", "fy"} <= known.keys() or _intrinsics(known):
             return [(name, known)]
-        around = {key: each for key, each in known.items() if key in _AROUND}
+        around = {key: each for key, each in known.items() if _around(key)}
         inner = [(f"{name}.{key}" if name else str(key), each) for key, each in values.items()]
     elif isinstance(values, list):
         inner = [(f"{name}.{at}" if name else str(at), each) for at, each in enumerate(values)]
@@ -121,6 +120,10 @@ def _found(
     if not depth:
         return []
     return [one for key, each in inner[:_MOST] for one in _found(each, key, around, depth - 1)]
+
+
+def _around(key: str) -> bool:
+    return key in _AROUND or _COEFFICIENTS.fullmatch(key) is not None
 
 
 def _plain(key: object) -> str:
@@ -147,15 +150,14 @@ def _values(known: Mapping[str, Any]) -> Values:
     """A camera's values as a TOML file of ours has them."""
     found: Values = {}
     bent, model = _lens(known)
-    size = next((_flat(known[name]) for name in _SIZES if name in known), [])
-    for side, names, at in (("width", _WIDTH, 0), ("height", _HEIGHT, 1)):
-        if (value := _first(known, names)) is not None:
+    size = _first(known, _SIZES)
+    sides = size if isinstance(size, Mapping) else dict(zip(_SIDES, _flat(size), strict=False))
+    for side, names in _SIDES.items():
+        if (value := _first(known, names) or sides.get(side)) is not None:
             found[side] = _number(value)
-        elif len(size) == 2:
-            found[side] = _number(size[at])
     if {"fx", "fy"} <= known.keys():
         found |= {name: _number(known[name]) for name in ("fx", "fy")}
-        for name, names in zip(("cx", "cy"), _CENTRES, strict=True):
+        for name, names in _CENTRES.items():
             if (value := _first(known, names)) is not None:
                 found[name] = _number(value)
     else:
@@ -187,7 +189,7 @@ def _of_matrix(matrix: Sequence[Any], model: str) -> Values:
 
 def _lens(known: Mapping[str, Any]) -> tuple[list[Any], str]:
     """Coefficients as `lens_of` takes them, and the name of their model."""
-    given = _first(known, _COEFFICIENTS)
+    given = _first(known, [key for key in known if _COEFFICIENTS.fullmatch(key)])
     named = given if isinstance(given, Mapping) and "data" not in given else known
     named = {_plain(key): each for key, each in named.items()}
     bent = _flat(given)

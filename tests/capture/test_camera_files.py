@@ -148,6 +148,8 @@ REALSENSE += '"fy": 602.25, "model": {}, "coeffs": {}}}'
         pytest.param('{"camera_matrix": [[601.5, 0, 322.125], [0, 602.25, 240.5], [0, 0, 1]], '
                      '"image_size": [640, 480], "dist": [[0.08, -0.12, 0.001, -0.0007, 0.01]]}',
                      LENS, id="arrays of numpy as JSON"),
+        pytest.param(f"image_size: {{width: 640, height: 480}}\ncameraMatrix: {K}\n"
+                     f"dist_coeff: [{D}]\n", LENS, id="names of one's own"),
         pytest.param('{"camera": {"model": "D435", "width": 640, "height": 480, "color": {"fx": '
                      '601.5, "fy": 602.25, "cx": 322.125, "cy": 240.5, "k1": 0.08, "k2": -0.12, '
                      '"p1": 0.001, "p2": -0.0007, "k3": 0.01}}}', LENS, id="maps in maps"),
@@ -298,6 +300,15 @@ def test_a_file_beside_a_clip_comes_first(picture):
 def test_a_file_of_another_program_belongs_to_a_clip_too(picture):
     picture.with_suffix(".camera.yaml").write_text(ROS)
     assert camera_of(picture) == LENS
+
+
+@pytest.mark.parametrize("played", ["cam0", "cam0/data"])
+def test_a_folder_of_pictures_has_the_camera_that_euroc_keeps_there(tmp_path, played):
+    folder = tmp_path / "cam0" / "data"
+    folder.mkdir(parents=True)
+    cv2.imwrite(str(folder / "1403636579763555584.png"), np.full((480, 640, 3), 90, np.uint8))
+    (tmp_path / "cam0" / "sensor.yaml").write_text(EUROC)
+    assert camera_of(tmp_path / played) == replace(LENS, distortion=FOUR)
 
 
 def test_a_broken_calibration_costs_no_picture(picture, caplog):
