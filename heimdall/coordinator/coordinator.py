@@ -35,8 +35,6 @@ from heimdall.schedulers.base import (
     JOB_ARRIVED,
     Scheduler,
 )
-from heimdall.schedulers.fcfs import Fcfs
-from heimdall.schedulers.max_total import MaxTotal
 from heimdall.schedulers.utility import content_terms
 from heimdall.system.faults import Faults
 from heimdall.vocabulary.enums import Admission, ChunkMode, Content, Name, RenderPriority
@@ -528,11 +526,10 @@ class Coordinator:
     def _new_dispatcher(self) -> Dispatcher:
         renderer = next((each.id for each in self._processors if each.renders), "")
         timing: type[Timing] = Ranges
-        stand_in: type[Scheduler] = Fcfs
         if self.scheduler.binds:
-            renderer, timing, stand_in = GPU, Chunks, MaxTotal
+            renderer, timing = GPU, Chunks
         self._placement.binds = self.scheduler.binds
-        self._supervised = Supervised(self.scheduler, stand_in(), self.faults)
+        self._supervised = Supervised(self.scheduler, self.faults)
         self._timing = timing(self._gap, self._chunking, renderer, equal=self._equal)
         return Dispatcher(
             self._supervised,

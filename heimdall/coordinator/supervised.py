@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 from operator import index
 from typing import Any, TypeVar
 
-from heimdall.schedulers.base import Choice, JobView, Scheduler, View
+from heimdall.schedulers.base import Assignment, Choice, JobView, Scheduler, View
+from heimdall.schedulers.fcfs import Fcfs
+from heimdall.schedulers.max_total import MaxTotal
 from heimdall.system.faults import Faults, say
 from heimdall.vocabulary.events import Event
+from heimdall.vocabulary.processors import GPU
+from heimdall.vocabulary.reasons import FIRST_COME
 
 MOST_IN_A_ROW = 5
 # Slow decisions count while they are among so many, as a frame waits for each: of every sixth, that
@@ -26,6 +31,40 @@ _AGAIN = 2
 # A policy may wait for a model's request or for a processor, but none that is bundled waits as long
 # where another one would go on.
 _SILENT_NS = 1_000_000_000
+
+
+class Bound(MaxTotal):
+    """Decides for any processors in place of a policy that binds DNNs to them: for the GPU as
+    max-total, elsewhere first come, first served, as where no policy decides."""
+
+    def select(self, view: View, now_ns: int) -> Choice | None:
+        return and_elsewhere(super().select, view, now_ns)
+
+
+def and_elsewhere(
+    select: Callable[[View, int], Choice | None], view: View, now_ns: int
+) -> Choice | None:
+    """What ``select`` chooses for the GPU, and what is bound to other idle processors."""
+    found = select(view, now_ns) if GPU in view.idle else None
+    idle = [each for each in view.idle if each != GPU]
+    if not idle:
+        return found
+    others: list[Assignment] = []
+    for job in sorted(view.ready, key=lambda job: (job.enqueued_ns, job.id)):
+        if job.processor in idle:
+            others.append(Assignment(job.id, view.longest(job, job.processor), job.processor))
+            idle.remove(job.processor)
+    if found is None:
+        return Choice(tuple(others), FIRST_COME)
+    return replace(found, assignments=(*found.assignments, *others))
+
+
+def stand_in_for(policy: Scheduler) -> Scheduler:
+    """A policy of the same kind, for the same processors."""
+    stand_in: Scheduler = Bound() if policy.binds else Fcfs()
+    stand_in.processors = policy.processors
+    return stand_in
+
 
 Answer = TypeVar("Answer")
 Checked = TypeVar("Checked", bound="tuple[Choice, Any, Any]")
@@ -42,8 +81,8 @@ class Supervised:
     replaced = ""
     due_ns: float = inf
 
-    def __init__(self, policy: Scheduler, stand_in: Scheduler, faults: Faults) -> None:
-        self.policy, self.stand_in, self.faults = policy, stand_in, faults
+    def __init__(self, policy: Scheduler, faults: Faults) -> None:
+        self.policy, self.stand_in, self.faults = policy, stand_in_for(policy), faults
         self.observes = type(policy).observe is not Scheduler.observe
         self._in_a_row: Counter[str] = Counter()  # by what is asked of it
         self._slow: deque[int] = deque(maxlen=MOST_IN_A_ROW)  # how many decisions there had been
@@ -69,6 +108,10 @@ class Supervised:
                     self.due_ns = inf
                     self._right("silence")
                 return found
+        return self._instead(answer, view, now_ns)
+
+    def _instead(self, answer: Ask[Checked], view: View, now_ns: int) -> Checked | None:
+        """The stand-in's answer."""
         try:
             return answer(self.stand_in, view, now_ns)
         except Exception as error:  # a fault of Heimdall's own: frames go on all the same
@@ -86,7 +129,7 @@ class Supervised:
         if now_ns < self.due_ns:
             self.due_ns = min(self.due_ns, now_ns + _SILENT_NS)
             return None
-        found = answer(self.stand_in, view, now_ns)
+        found = self._instead(answer, view, now_ns)
         if not acts(found):
             self.due_ns = now_ns + _SILENT_NS
             return None

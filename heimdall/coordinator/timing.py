@@ -108,6 +108,8 @@ class Chunks(Timing):
 
     def longest(self, job: JobView, processor: str, hold_ns: float = 0) -> int:
         costs, start, left_ns = job.costs[job.stage], job.next_op, self._left_ns
+        if processor != job.processor:  # it is bound to another one
+            return start
         if processor != GPU:
             return costs.ops
         end = self._chunking.end_op(costs, start, left_ns, self._usual_ns, self._fresh)
@@ -121,10 +123,11 @@ class Chunks(Timing):
         end_op, left_ns, usual_ns = self._chunking.end_op, self._left_ns, self._usual_ns
         ends, fresh = {}, self._fresh
         for job in jobs:
-            next_op = job.next_op
-            end = end_op(job.costs[job.stage], next_op, left_ns, usual_ns, fresh)
-            if end > next_op:
-                ends[job.id] = end
+            if job.processor == GPU:
+                next_op = job.next_op
+                end = end_op(job.costs[job.stage], next_op, left_ns, usual_ns, fresh)
+                if end > next_op:
+                    ends[job.id] = end
         return ends
 
     def range(

@@ -20,12 +20,13 @@ class InOrder(FreeRanges):
     reason: str
 
     def select(self, view: View, now_ns: int) -> Choice | None:
-        idle, free_ns = list(view.idle), dict(view.free_ns)
+        idle, free_ns, own = list(view.idle), dict(view.free_ns), self.processors
+        processors = [each for each in free_ns if own is None or each in own]
         chosen: list[Assignment] = []
         for job in self.order(view, now_ns):
             variant, end = self.variant(job), self.end(job, view)
             start = start_of(job, variant) if variant else job.next_op
-            found = _soonest(job, start, end, view.processors, free_ns)
+            found = _soonest(job, start, end, processors, free_ns)
             if found is None:
                 continue
             processor, end_op, done_ns = found

@@ -15,6 +15,7 @@ from heimdall.coordinator.supervised import MOST_IN_A_ROW
 from heimdall.schedulers.base import Assignment, Choice, FreeRanges, Scheduler, wait
 from heimdall.schedulers.max_min import MaxMin
 from heimdall.vocabulary.events import (
+    DnnMoved,
     Drop,
     Finish,
     InferenceRequested,
@@ -267,6 +268,98 @@ def test_a_silent_policy_is_named_where_nothing_happens_any_more(sim):
     (chunk,) = coordinator.wake(due_ns)
     assert isinstance(chunk, RunChunk)
     assert "chose nothing for 1 s although a job could run" in coordinator.faults.messages[0]
+
+
+class Everywhere(MaxMin):
+    """Decides for all processors, and for the CPU as it may: one network at a time. Then not."""
+
+    name = "everywhere"
+    processors = None
+
+    def __init__(self, way, after=20):
+        self.way, self.left = way, after
+
+    def select(self, view, now_ns):
+        self.left -= 1
+        if self.left < 0 and self.way == "raises":
+            raise ValueError("no idea")
+        if self.left < 0 and self.way == "says nothing":
+            return None
+        if self.left < 0 and self.way == "takes any job to the GPU":
+            job = view.ready[0]
+            return Choice((Assignment(job.id, job.next_op + 1),), "the first")
+        if "cpu" in view.idle:
+            for job in view.ready:
+                if job.processor == "cpu":
+                    return Choice((Assignment(job.id, view.longest(job, "cpu"), "cpu"),), "cpu")
+        return super().select(view, now_ns) if "gpu" in view.idle else None
+
+
+OF_ALL = ("works", "raises", "says nothing", "takes any job to the GPU")
+
+
+@pytest.mark.parametrize("way", OF_ALL)
+def test_what_stands_in_for_a_policy_of_all_processors_runs_each_network_where_it_is(sim, way):
+    plans = [sim.plan(name, sim.stage([4] * 3, cpu_ms=30)) for name in "abc"]
+    world = sim.world(plans, scheduler=Everywhere(way), offload=False)
+    for name in "bc":
+        world.at(0.5, DnnMoved(name, "cpu"))
+    world.run(20.0)
+    sim.check(world)
+    for dnn in "abc":
+        assert len(world.finishes(dnn)) > 100, dnn
+    assert {each.processor for each in world.actions(RunChunk) if each.dnn == "b"} >= {"cpu"}
+    told = " ".join(world.coordinator.faults.messages)
+    assert ("max-total decides from now on" in told) is (way != "works")
+
+
+@pytest.mark.parametrize("way", OF_ALL)
+def test_what_stands_in_where_only_a_job_of_the_cpu_is_ready_starts_it_there(sim, way):
+    """Where it chose that for the GPU, the run ended."""
+    world = sim.world(
+        [sim.plan("a", sim.stage([4] * 3, cpu_ms=30))], scheduler=Everywhere(way), offload=False
+    )
+    world.at(0.5, DnnMoved("a", "cpu"))
+    world.run(20.0)
+    sim.check(world)
+    assert len(world.finishes("a")) > 100
+
+
+@pytest.mark.parametrize("kind", [MaxMin, FreeRanges])
+@pytest.mark.parametrize("own", ["cpu", "gpu"])
+@pytest.mark.parametrize("way", ["raises", "says nothing"])
+def test_what_stands_in_keeps_to_the_processors_of_its_policy(sim, kind, own, way):
+    class Broken(kind):
+        name = "broken"
+        processors = frozenset({own})
+
+        def select(self, view, now_ns):
+            if way == "raises":
+                raise ValueError("no idea")
+
+    plans = [sim.plan(name, sim.stage([4] * 3, cpu_ms=30)) for name in "ab"]
+    world = sim.world(plans, scheduler=Broken(), offload=False)
+    if kind is MaxMin:
+        world.at(0.5, DnnMoved("b", "cpu"))
+    world.run(20.0)
+    sim.check(world)
+    for dnn in "ab":
+        assert len(world.finishes(dnn)) > 100, dnn
+    if kind is FreeRanges:
+        assert {each.processor for each in world.actions(RunChunk)} == {own}
+
+
+def test_a_greedy_policy_of_all_processors_offers_the_gpu_only_what_may_run_there(sim):
+    class Wide(MaxMin):
+        name = "wide"
+        processors = None
+
+    plans = [sim.plan(name, sim.stage([4] * 3, cpu_ms=30)) for name in "ab"]
+    world = sim.world(plans, scheduler=Wide(), offload=False)
+    world.at(0.5, DnnMoved("b", "cpu"))
+    world.run(5.0)
+    assert len(world.finishes("a")) > 50
+    assert "cannot run on 'gpu'" not in " ".join(world.coordinator.faults.messages)
 
 
 def test_a_policy_that_waits_for_what_it_has_started_is_not_silent(sim):

@@ -34,9 +34,7 @@ def trace(file: Path, scheduler: str | None, actor: Path | None, as_json: bool) 
     show(as_json, result, "heimdall.lab.cli.tables:replay_report")
 
 
-def _replay(
-    recording: Recording, scheduler: str | None, actor: Path | None
-) -> dict[str, Any]:
+def _replay(recording: Recording, scheduler: str | None, actor: Path | None) -> dict[str, Any]:
     """The differences; ``stopped`` is why the replay could not go on, or None."""
     from heimdall.coordinator.replay import replay
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from heimdall.coordinator.supervised import and_elsewhere
 from heimdall.lab.faults.fault import Fault
 from heimdall.lab.faults.moment import Moment
 from heimdall.schedulers import kind_of
@@ -20,20 +21,22 @@ Select = Callable[[], Choice | None]
 
 
 def _instead(act: Callable[[Select], Any]) -> Callable[[Moment], None]:
-    """The app's policy, but ``act(select)`` instead of its choice while the fault is there. It is a
-    policy of its own: what stands in for it is whole."""
+    """The app's policy, but ``act(select)`` instead of its choice while the fault is there. It
+    decides for all processors, and is a policy of its own: what stands in for it is whole."""
 
     def inject(moment: Moment) -> None:
         kind: Any = kind_of(moment.app.scheduler)
 
         def select(self: Any, view: View, now_ns: int) -> Any:
             choose = partial(kind.select, self, view, now_ns)
+            if kind.binds:
+                choose = partial(and_elsewhere, partial(kind.select, self), view, now_ns)
             if not moment.active:
                 return choose()
             moment.acted()
             return act(choose)
 
-        faulty = type("Faulty", (kind,), {"name": NAME, "select": select})
+        faulty = type("Faulty", (kind,), {"name": NAME, "processors": None, "select": select})
         moment.app.scheduler = faulty  # type: ignore[misc]  # of this very app
 
     return inject

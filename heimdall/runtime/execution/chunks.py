@@ -72,7 +72,7 @@ class ChunkRunner:
 
     def run(self, action: RunChunk) -> None:
         """Begin a chunk."""
-        self._yielding = NO_JOB
+        self._forget_yield([action])
         losses = self.prober.losses(action.processor)
         only = action.processor == CPU and not self._ledger.registered[action.dnn].networks.built
         workers = self._only if only else self._workers_of(action.processor)
@@ -80,10 +80,16 @@ class ChunkRunner:
 
     def run_together(self, action: RunTogether) -> None:
         """Begin chunks of several jobs at once."""
-        self._yielding = NO_JOB
+        chunks = chunks_of(action)
+        self._forget_yield(chunks)
         losses = self.prober.losses(action.processor)
         workers = self._workers_of(action.processor)
-        self._submit(workers, self._run_together, action, losses, chunks_of(action))
+        self._submit(workers, self._run_together, action, losses, chunks)
+
+    def _forget_yield(self, chunks: Sequence[RunChunk]) -> None:
+        """A job that was to yield has: a chunk of another one, on the CPU maybe, says nothing."""
+        if any(chunk.job == self._yielding for chunk in chunks):
+            self._yielding = NO_JOB
 
     def _submit(
         self,

@@ -409,8 +409,9 @@ def test_fallback_ops_do_not_wait_for_preprocessing(bench):
     slow.released.set()
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked):
+@pytest.mark.parametrize(("asked", "meanwhile"), [(True, 0), (False, 0), (True, 1), (True, 2)])
+def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked, meanwhile):
+    """Whatever begins on other processors ``meanwhile``."""
     started, released = threading.Event(), threading.Event()
 
     def run_parts(network, state, start, ends, go_on):
@@ -420,14 +421,32 @@ def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked)
 
     monkeypatch.setattr(NullNetwork, "run_parts", run_parts)
     b = bench(NullEngine(), op_ns=(4_000_000,) * 3)
+    b.executor.add("other", Bench(NullEngine()).deployment, lambda: Frame(IMAGE, 1, 0))
+    b.do(Move("other", CPU, "test"))
     b.do(Prepare(5, "twice", 0))
+    b.do(Prepare(6, "other", 0))
     until_ns = time.perf_counter_ns() + 3600 * 10**9
     b.executor.execute([RunChunk(5, "twice", 0, 0, GPU, 0, 3, 12_000_000, "test", until_ns)])
     assert started.wait(20)
     if asked:
         b.executor.execute([Yield(5, "twice", "test")])
+    for _ in range(meanwhile):
+        assert b.do(RunChunk(6, "other", 0, 0, CPU, 0, 2, 0, "test")).job == 6
     released.set()
     assert b.inbox.get(timeout=20).end_op == (2 if asked else 3)
+
+
+def test_the_next_chunk_of_a_job_that_yielded_runs_to_its_end(bench, monkeypatch):
+    """It yielded too late, or has: that is over."""
+    monkeypatch.setattr(
+        NullNetwork, "run_parts", lambda network, state, start, ends, go_on: (ends[go_on(2)], 1)
+    )
+    b = bench(NullEngine(), op_ns=(4_000_000,) * 3)
+    b.do(Prepare(5, "twice", 0))
+    b.executor.execute([Yield(5, "twice", "test")])
+    until_ns = time.perf_counter_ns() + 3600 * 10**9
+    chunk = b.do(RunChunk(5, "twice", 0, 0, GPU, 0, 3, 12_000_000, "test", until_ns))
+    assert chunk.end_op == 2  # ends[True]
 
 
 def test_a_job_that_begins_anew_takes_the_newest_frame_and_reads_what_was_there_before(bench):
