@@ -52,6 +52,13 @@ vec3 around(vec3 n) {
         + u_sky[7] * (n.x * n.z) + u_sky[8] * (n.x * n.x - n.y * n.y);
 }
 
+// Where a matrix takes normals: its inverse transposed, of any length. It has no inverse where it
+// makes something flat, but cofactors.
+mat3 upright(mat3 m) {
+    mat3 cofactors = mat3(cross(m[1], m[2]), cross(m[2], m[0]), cross(m[0], m[1]));
+    return dot(m[0], cofactors[0]) < 0.0 ? -cofactors : cofactors;
+}
+
 #ifndef MAPS
 #include "reflection.glsl"
 #endif
@@ -69,7 +76,7 @@ void main() {
     place = transpose(mat4(x, y, z, vec4(0.0, 0.0, 0.0, 1.0)));
 #endif
     vec4 position = place * vec4(in_position, 1.0);
-    vec3 normal = normalize(u_turn * (mat3(place) * in_normal));
+    vec3 normal = normalize(u_turn * (upright(mat3(place)) * in_normal));
     vec3 view = u_eye - u_turn * position.xyz * u_scale;
     vec3 light = max(around(normal), 0.0);
     vec4 own = u_base * in_colour;

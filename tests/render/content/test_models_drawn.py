@@ -132,6 +132,30 @@ def test_a_model_in_millimetres_turns_like_any_other(headless, writer):
     assert changed(128 + turned(6) - before).any()
 
 
+@pytest.mark.parametrize("scale", [(1, 0.25, 1), (0.25, 1, 1), (-1, 0.25, 1), (1, 0.25, 0.0001)])
+def test_what_an_animation_scales_unevenly_is_lit_as_it_is_shaped(headless, writer, scale):
+    """A slope that its node scales always is shaded in place; with an animation, by the GPU."""
+    slope = np.array([[-1, 0, 0], [1, 0, 0], [1, 2, -2], [-1, 2, -2]], float)
+    up = writer.array([[0, 0.5**0.5, 0.5**0.5]] * 4)
+    grey = {"baseColorFactor": [0.5, 0.5, 0.5, 1], "metallicFactor": 0, "roughnessFactor": 1}
+    material = {"pbrMetallicRoughness": grey, "doubleSided": True}
+    writer.mesh(slope, [0, 1, 2, 0, 2, 3], material, NORMAL=up)
+    writer.document["nodes"] = [{"mesh": 0, "scale": scale}]
+    still = writer.save("still.gltf")
+    keys = {"input": writer.array([0.0, 1.0]), "output": writer.array([scale, scale])}
+    channel = {"sampler": 0, "target": {"node": 0, "path": "scale"}}
+    writer.document["animations"] = [{"samplers": [keys], "channels": [channel]}]
+    moved = writer.save("moved.gltf")
+    run, middles = Run(headless), []
+    for file, animation in ((still, None), (moved, 0)):
+        picture = run.frame(
+            lambda scene, file=file, how=animation: scene.model(file, at=STILL, animation=how)
+        )
+        rows, columns = np.nonzero(changed(picture))
+        middles.append(picture[int(rows.mean()), int(columns.mean())])
+    assert np.abs(middles[0] - middles[1]).max() <= 3
+
+
 def test_an_animation_is_played_by_the_time_of_the_frame(headless, writer):
     writer.mesh([[0, 0, 0], [1, 0, 0], [1, 2, 0], [0, 2, 0]], [0, 1, 2, 0, 2, 3])
     writer.document["nodes"] = [{"mesh": 0}]
