@@ -26,13 +26,15 @@ class HeadlessSurface(Surface):
             self._start(self._open_own(), size, None)
 
     def make_current(self) -> None:
-        self.ctx.__enter__()
+        if not self.hangs:
+            self.ctx.__enter__()
 
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self.make_current()
-            self.ctx.release()
+            if not self.hangs:
+                self.make_current()
+                self.ctx.release()
 
     def _open_egl(self) -> moderngl.Context:
         """Every version of a device before the next device: that may be a software renderer."""

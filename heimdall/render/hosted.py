@@ -80,7 +80,7 @@ class HostedSurface(Surface):
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            if not isinstance(self.ctx.mglo, moderngl.InvalidObject):
+            if not (self.hangs or isinstance(self.ctx.mglo, moderngl.InvalidObject)):
                 self._release()
                 self._host.use()
 

@@ -17,7 +17,6 @@ import moderngl
 import numpy as np
 
 from heimdall.errors import ConfigError, DeviceError
-from heimdall.render.pixels import Pixels
 from heimdall.render.surface import Surface
 from heimdall.render.video import NICE, VideoFile
 from heimdall.system.paths import replace_file
@@ -36,7 +35,7 @@ class Copies:
     def __init__(self) -> None:
         self._buffers: list[moderngl.Buffer] = []
         self._size = 0  # bytes of the newest picture
-        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int], Pixels, Any]] = deque()
+        self._pending: deque[tuple[moderngl.Buffer, tuple[int, int], Surface, Any]] = deque()
 
     def ask(self, surface: Surface, tag: Any) -> None:
         """Start copying what the surface shows. Best called after ``finish``; waits for it else.
@@ -46,18 +45,20 @@ class Copies:
         w, h = surface.size
         buffer = self._buffer(surface.ctx, w * h * 4)
         surface.pixels.read(surface.framebuffer, buffer)
-        self._pending.append((buffer, (w, h), surface.pixels, tag))
+        self._pending.append((buffer, (w, h), surface, tag))
 
     def take(self, leave: int = 0) -> tuple[np.ndarray, Any] | None:
         """The oldest copy, RGBA uint8 (h, w, 4), bottom row first, and its tag; None while at most
-        ``leave`` are under way."""
+        ``leave`` are under way, and where the GPU hangs."""
+        if self._pending and self._pending[0][2].hangs:
+            self._pending.clear()
         if len(self._pending) <= leave:
             return None
-        buffer, (w, h), order, tag = self._pending.popleft()
+        buffer, (w, h), surface, tag = self._pending.popleft()
         pixels = np.empty((h, w, 4), np.uint8)
         buffer.read_into(pixels)
         self._keep(buffer)
-        return order.in_order(pixels), tag
+        return surface.pixels.in_order(pixels), tag
 
     def release(self) -> None:
         """Free the GPU's memory."""

@@ -110,8 +110,14 @@ class Surface(ABC):
         self.wait()
 
     def wait(self) -> None:
-        """Return when the GPU has done what it was given so far; other threads run meanwhile."""
+        """Return when the GPU has done what it was given so far; other threads run meanwhile.
+        Raises DeviceError where it hangs."""
         self._fence.wait()
+
+    @property
+    def hangs(self) -> bool:
+        """Whether the GPU was given up: a call that waits for it would not come back."""
+        return self._fence.hangs
 
     def stage(self) -> None:
         """Get what was drawn when ``finish`` returned ready to be shown; asks nothing of the GPU.
@@ -133,6 +139,7 @@ class Surface(ABC):
 
     def read(self) -> np.ndarray:
         """A screenshot: (h, w, 3) RGB uint8, top row first. Waits for the GPU."""
+        self.wait()
         w, h = self.size
         pixels = np.empty((h, w, 4), np.uint8)
         self.pixels.read(self.framebuffer, pixels)

@@ -78,7 +78,7 @@ class WindowSurface(Surface):
         _outlive_display(self._on_lost)
 
     def make_current(self) -> None:
-        if not self._lost:
+        if not (self._lost or self.hangs):
             glfw.make_context_current(self._window)
 
     def finish(self) -> None:
@@ -165,9 +165,10 @@ class WindowSurface(Surface):
         if self._window is not None:
             if self._shared is not None:
                 self._shared.close()
-            glfw.destroy_window(self._window)
+            if not self.hangs:
+                glfw.destroy_window(self._window)
+                glfw.terminate()
             self._window = None
-            glfw.terminate()
 
     def _listen(self) -> None:
         glfw.set_key_callback(self._window, self._on_key)

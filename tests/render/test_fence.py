@@ -5,8 +5,11 @@ import threading
 
 import pytest
 
+from heimdall.errors import DeviceError
 from heimdall.render.egl import egl_loader
 from heimdall.render.fence import Fence
+
+SIGNALED, EXPIRED = 0x911A, 0x911B
 
 
 def test_without_fences_waiting_falls_back():
@@ -24,6 +27,38 @@ def test_a_context_of_egl_has_fences(headless):
     fence.wait()
 
 
+def functions(client_wait, deleted=lambda *_: None):
+    """A loader of GL functions that are stood in for; what they need to live."""
+    create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(lambda *_: 1)
+    wait = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint64)(
+        client_wait
+    )
+    delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleted)
+    made = {"glFenceSync": create, "glClientWaitSync": wait, "glDeleteSync": delete}
+    return {name: ctypes.cast(each, ctypes.c_void_p).value for name, each in made.items()}, made
+
+
+def test_a_gpu_that_hangs_is_given_up_and_not_waited_for_again():
+    waits = []
+    addresses, _alive = functions(lambda *_: waits.append(1) or EXPIRED)
+    fence = Fence(addresses.get, lambda: pytest.fail("fell back"))
+    with pytest.raises(DeviceError, match="it hangs, and is given up"):
+        fence.wait()
+    assert fence.hangs
+    assert 10 <= len(waits) <= 60  # a second each
+    with pytest.raises(DeviceError, match="hangs"):
+        fence.wait()
+    assert len(waits) <= 60
+
+
+def test_a_gpu_that_takes_seconds_is_waited_for():
+    waits = []
+    addresses, _alive = functions(lambda *_: waits.append(1) or (EXPIRED, SIGNALED)[len(waits) > 9])
+    fence = Fence(addresses.get, lambda: pytest.fail("fell back"))
+    fence.wait()
+    assert not fence.hangs
+
+
 def test_other_threads_run_while_the_fence_is_waited_on():
     """The driver's wait is stood in for by one that needs another thread to go on."""
     go = threading.Event()
@@ -31,17 +66,9 @@ def test_other_threads_run_while_the_fence_is_waited_on():
 
     def client_wait(*_):
         waiting.append(go.wait(20))  # called through ctypes, as the driver's would be
-        return 0x911A  # already signaled
+        return SIGNALED
 
-    create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(lambda *_: 1)
-    wait = ctypes.CFUNCTYPE(ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint64)(
-        client_wait
-    )
-    delete = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda *_: None)
-    functions = {"glFenceSync": create, "glClientWaitSync": wait, "glDeleteSync": delete}
-    addresses = {
-        name: ctypes.cast(function, ctypes.c_void_p).value for name, function in functions.items()
-    }
+    addresses, _alive = functions(client_wait)
     thread = threading.Timer(0.05, go.set)
     thread.start()
     Fence(addresses.get, lambda: pytest.fail("fell back")).wait()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -154,6 +154,11 @@ class LiveRun(BaseRun):
                 self.turn()
         except KeyboardInterrupt:
             log.warning("interrupted: ending the run")
+            self._begin_nothing()
+        except DeviceError as error:
+            if not self._surface.hangs:
+                raise
+            self._outputs.give_up(error)
             self._begin_nothing()
         INTERRUPTS.ending()
         return self.finish()
@@ -498,6 +503,9 @@ class LiveRun(BaseRun):
     def figures(self) -> Figures:
         """What is counted while it runs."""
         return self._figures
+
+    def _given_up(self, dnns: Mapping[str, Any]) -> list[str]:
+        return [*super()._given_up(dnns), *(["drawing"] if self._surface.hangs else [])]
 
     @property
     def errors(self) -> list[str]:

@@ -80,6 +80,10 @@ class Outputs(Fallible):
             )
         self._dropped = recorder.dropped
 
+    def give_up(self, error: HeimdallError) -> None:
+        """Nothing can be drawn any more: say why."""
+        self._faults.report(str(error), error)
+
     def end(self) -> None:
         """Record nothing more: what there is is written in the background. Call it while the
         surface is open."""
