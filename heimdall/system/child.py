@@ -162,7 +162,12 @@ def _follow(
         while line := lines.next():
             if not line.startswith(_MARK):
                 continue
-            message = json.loads(line[len(_MARK) :])
+            try:
+                message = _read(line)
+            except ValueError:
+                if line.endswith("\n"):
+                    return Outcome(found, step, f"its report cannot be read: {line.strip()[:80]!r}")
+                break  # half a line: it was killed while it wrote that
             if "done" in message:
                 return Outcome(found)
             if "ask" in message:
@@ -179,6 +184,17 @@ def _follow(
     except subprocess.TimeoutExpired:  # it has closed its output
         return Outcome(found, step, _hangs(lines.limit_s))
     return Outcome(found, step, _how(status) + _last_words(complaints))
+
+
+def _read(line: str) -> dict[str, Any]:
+    """A report. Raises ValueError for what is none."""
+    message = json.loads(line[len(_MARK) :])
+    known = isinstance(message, dict) and (
+        message.keys() & {"done", "ask", "step"} or {"found", "value"} <= message.keys()
+    )
+    if not known:
+        raise ValueError("no report")
+    return dict(message)
 
 
 def _answer(process: subprocess.Popen[str], give: Give | None) -> None:

@@ -20,7 +20,9 @@ from heimdall.system.child import STOPPED, watch
 
 BEGIN = """
 import json, os, signal, sys, time
-from heimdall.system.child import report
+from heimdall.system.child import _MARK, report
+def half(end=""):
+    os.write(1, f"\\n{_MARK}{{\\"found\\": \\"pro{end}".encode())
 report({"step": "first"})
 report({"found": "first", "value": 1})
 report({"step": "second"})
@@ -49,6 +51,11 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
     [
         pytest.param("os.abort()", "by SIGABRT", marks=posix),
         pytest.param("os.kill(os.getpid(), signal.SIGSEGV)", "by SIGSEGV", marks=posix),
+        pytest.param("half(); os.kill(os.getpid(), signal.SIGKILL)", "by SIGKILL", marks=posix),
+        ("half(); os._exit(3)", "with status 3"),
+        ("half(end='}\\n'); time.sleep(600)", "its report cannot be read: '"),
+        ("os.write(1, (_MARK + '[1, 2]\\n').encode()); time.sleep(600)", "cannot be read: '"),
+        ("report({'found': 'no value'}); time.sleep(600)", "cannot be read: '"),
         ("os._exit(3)", "with status 3"),
         ("os._exit(0)", "with status 0"),
         ("raise RuntimeError('broken')", "with status 1 (RuntimeError: broken)"),

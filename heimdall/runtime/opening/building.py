@@ -199,8 +199,8 @@ class Building:
                     stop=self._stop,
                     yields=True,
                 )
-            except DeviceError as error:  # none can be started
-                outcome = Outcome({}, "", str(error))
+            except Exception as error:  # none can be started, or it says what nobody expects
+                outcome = Outcome({}, "", _words(error))
             if outcome.ended and not self._stop.is_set():
                 tended.ended(outcome)
 
@@ -237,25 +237,30 @@ class Building:
         """What the device can do, before anything is built for it."""
         try:
             self._gpu = self._processors.gpu.completed(self._stop)
-        except HeimdallError as error:
+            place = self._planned()
+        except Exception as error:
+            self._queue.clear()
             for deployment in self._deployments:
-                self.fail(_Waiting(deployment), str(error))
+                self.fail(_Waiting(deployment), _words(error))
             return
+        self._began_s = time.monotonic()
+        assert self._watchers is not None
+        for _ in range(min(self._children, len(self._queue))):
+            self._watchers.submit(self._watch, place)
+
+    def _planned(self) -> BuildTarget:
+        """Queue what is to be built; where children do that."""
         for deployment in self._deployments:
             waiting = _Waiting(deployment)
             for stage, declared in enumerate(deployment.pipeline.networks):
                 self._queue.append(_Item(waiting, stage, Task.of(deployment, declared)))
-        place = BuildTarget(
+        return BuildTarget(
             device=self._device,
             label=self._gpu.describe()["device"],
             mode=self._processors.profile_key,
             units=self._gpu.units,
             choices=self._gpu.choices,
         )
-        self._began_s = time.monotonic()
-        assert self._watchers is not None
-        for _ in range(min(self._children, len(self._queue))):
-            self._watchers.submit(self._watch, place)
 
     def _load(self, item: _Item, profile: str) -> None:
         """Load one network here; with the last one of its DNN, hand that over."""
@@ -266,7 +271,7 @@ class Building:
                 self._hand_over(waiting)
         except Exception as error:
             log.debug("loading %s failed", item.task.path, exc_info=True)
-            self.fail(waiting, str(error) if isinstance(error, HeimdallError) else say(error))
+            self.fail(waiting, _words(error))
         finally:
             self._count()
 
@@ -309,7 +314,12 @@ class Building:
         with self._counting:
             known, waiting.failed = waiting.failed, True
         if not known and not self._stop.is_set():
-            self._failed(waiting.deployment, why)
+            try:
+                self._failed(waiting.deployment, why)
+            except Exception:
+                log.exception(
+                    "%s: telling that it was not built failed", waiting.deployment.dnn.name
+                )
             self._one_less()
 
     def lost(self, item: _Item, why: str) -> None:
@@ -328,6 +338,10 @@ class Building:
             self._left -= 1
             if not self._left:
                 self.over.set()
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, HeimdallError) else say(error)
 
 
 class _Tended:
@@ -357,8 +371,8 @@ class _Tended:
         if "step" in message:
             self._building.at(self._at, message["step"])
         else:
-            item, self._at = self._at, None
-            self._building.done(item, message["value"])
+            profile, item, self._at = message["value"], self._at, None
+            self._building.done(item, profile)
 
     def ended(self, outcome: Outcome) -> None:
         """The child has ended before it was done."""

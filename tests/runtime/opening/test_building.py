@@ -202,6 +202,16 @@ def test_a_dnn_is_handed_over_when_all_its_networks_are_there(play, tmp_path):
             "ask(); report({'step': 'compiling 1/2'}); os.abort()",
             "while compiling 1/2: it ended the process by SIGABRT",
         ),
+        (
+            "ask(); from heimdall.system.child import _MARK; "
+            "os.write(1, (_MARK + json.dumps(profile)[:100]).encode()); os.kill(os.getpid(), 9)",
+            "it ended the process by SIGKILL",
+        ),
+        (
+            "ask(); from heimdall.system.child import _MARK; "
+            "os.write(1, (_MARK + '{\"found\": 1}\\n').encode()); time.sleep(600)",
+            "its report cannot be read",
+        ),
         ("ask(); time.sleep(600)", "it hangs"),
         ("ask(); report({'found': 'profile', 'value': '{}'}); ask()", "profile has no"),
     ],
@@ -218,6 +228,38 @@ def test_a_dnn_whose_child_fails_stays_on_the_cpu_and_that_is_said_once(
     assert why in world.failed[0][1]
     assert not world.deployments[0].plan.built
     assert world.deployments[0].networks(CPU)
+
+
+class Broken(Gpu):
+    def completed(self, stop=None):
+        raise KeyError("no such key")
+
+
+def test_a_fault_of_ours_before_anything_is_built_ends_the_building(play):
+    world = play(WORKS, Broken(), names=("a", "b"))
+    world.wait()
+    assert {name for name, why in world.failed if "KeyError" in why} == {"a", "b"}
+
+
+def test_a_fault_of_ours_while_a_child_is_watched_ends_the_building(play, monkeypatch):
+    def fail(*arguments, **options):
+        raise MemoryError("no more")
+
+    monkeypatch.setattr(building, "watch", fail)
+    world = play(WORKS, names=("a", "b"))
+    world.wait()
+    assert {name for name, why in world.failed if "MemoryError" in why} == {"a", "b"}
+    assert world.building.progress == (4, 4)
+
+
+def test_where_telling_of_a_failure_fails_the_building_ends_all_the_same():
+    def fail(*arguments):
+        raise ValueError("not told")
+
+    world = World(Refused(), [GRAPHS[0], GRAPHS[0]], ("a", "b"))
+    world.building.start(world._pause, lambda each: None, fail)
+    world.wait()
+    world.building.close()
 
 
 def test_where_one_child_dies_others_are_built_by_the_next(play):
