@@ -27,7 +27,7 @@ from heimdall.vocabulary.events import (
     Prepare,
     RunChunk,
 )
-from heimdall.vocabulary.plans import DnnPlan
+from heimdall.vocabulary.plans import DnnPlan, StagePlan
 from heimdall.vocabulary.processors import CPU, GPU
 
 UNSEEN_NS = 1_000_000  # what never happened is assumed to be quick
@@ -132,9 +132,10 @@ class Observed:
             return
         stage = self.plan(chunk.dnn).stages[chunk.stage]
         profiled_ns = stage.cpu_ns
-        if event.processor == GPU:
-            profiled_ns = sum(stage.op_ns[chunk.start_op : chunk.end_op]) + stage.chunk_cost_ns
-            waited_ns = now_ns - self._asked_ns[RunChunk, event.job] - event.elapsed_ns
+        if event.processor == GPU:  # it may have ended early, and held fallback ops
+            profiled_ns = _on_gpu_ns(stage, event.start_op, event.end_op)
+            ran_ns = event.elapsed_ns + (event.off_ns or 0)
+            waited_ns = now_ns - self._asked_ns[RunChunk, event.job] - ran_ns
             self._seen["handoff",].append(waited_ns / 2)
         self._seen["took", event.processor, chunk.dnn].append(event.elapsed_ns)
         self._seen["profiled", event.processor, chunk.dnn].append(max(profiled_ns, 1))
@@ -150,6 +151,18 @@ class Observed:
             self._asked_ns[Move, action.dnn] = now_ns
         elif isinstance(action, Finish):
             self.finished_ns[action.dnn].append((now_ns, action.latency_ns))
+
+
+def _on_gpu_ns(stage: StagePlan, start_op: int, end_op: int) -> int:
+    """What ops took there when they were profiled: without those that ran on the CPU, and with a
+    wait for the GPU behind each run of its own."""
+    found_ns, before = 0, True
+    for op in range(start_op, end_op):
+        off = stage.fallback[op]
+        if not off:
+            found_ns += stage.op_ns[op] + before * stage.chunk_cost_ns
+        before = off
+    return found_ns
 
 
 def _step(record: Mapping[str, Any]) -> tuple[int, Event | None, Sequence[Action]]:
