@@ -106,10 +106,15 @@ def camera_message(at_ns: int, camera: Camera) -> bytes:
     )
 
 
-def read_camera(data: bytes, encoding: str = PROTOBUF) -> Camera:
-    """The camera of a message. Raises ConfigError where it is not calibrated, has a lens of a model
-    that is not known, or makes no sense."""
+def read_camera(data: bytes, encoding: str = PROTOBUF, *, rectified: bool = False) -> Camera:
+    """The camera of a message; ``rectified``: of pictures without distortion, which its P is about.
+    Raises ConfigError where it is not calibrated, has a lens of a model that is not known, or makes
+    no sense."""
     message = _parsed(CAMERA_SCHEMA, data, encoding)
+    if rectified and len(message.P) == 12 and any(message.P):
+        del message.K[:], message.D[:]
+        message.K.extend(message.P[at] for at in (0, 1, 2, 4, 5, 6, 8, 9, 10))
+        message.distortion_model = ""
     k = list(message.K)
     if not any(k):  # as sensor_msgs/CameraInfo says it
         raise ConfigError("a camera of the capture is not calibrated: its matrix is absent or zero")

@@ -239,7 +239,8 @@ class McapReader:
             key = _lens_key(message)
             self._cameras.add_lens(key)
             if key == self._cameras.of(played):
-                return messages.read_camera(message.data, message.encoding)
+                straight = "/image_rect" in played  # as ROS calls them
+                return messages.read_camera(message.data, message.encoding, rectified=straight)
             if self._cameras.of(played) is None:
                 frame = f" (frame {key[1]})" if key[1] else ""
                 own = self._cameras.images[played]

@@ -463,6 +463,18 @@ def test_the_model_of_a_lens_is_obeyed(tmp_path, model, numbers, bent, fisheye):
     assert camera.pixels(point) == pytest.approx(np.ravel(wanted)[None])
 
 
+@pytest.mark.parametrize("encoding", [messages.JSON, messages.PROTOBUF])
+def test_pictures_that_were_rectified_have_the_lens_of_p(tmp_path, encoding):
+    said = calibration("/c/camera_info", P=[44, 0, 16, -3, 0, 45, 11, 0, 0, 0, 1, 0])
+    rect = foreign(tmp_path / "a.mcap", said, *film("/c/image_rect/compressed"), encoding=encoding)
+    straight = Camera(32, 24, 44, 45, 16, 11)
+    assert camera_of(rect) == straight
+    raw = foreign(tmp_path / "b.mcap", said, *film("/c/image_raw/compressed"), encoding=encoding)
+    assert camera_of(raw).fx == 40.5
+    none = foreign(tmp_path / "c.mcap", calibration(P=[0] * 12), *film("/camera/image_rect"))
+    assert camera_of(none).fx == 40.5
+
+
 @pytest.mark.parametrize(
     "camera",
     [

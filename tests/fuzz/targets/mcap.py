@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import json
@@ -32,6 +33,15 @@ from tests.fuzz.target import FindingError, Target
 PICTURES, RECORDS = 5, 12  # decisions with each picture
 _STILL = Pose(np.eye(3), np.zeros(3))
 _BEGAN_NS = 1_700_000_000_000_000_000
+_OTHERS = {  # a calibration as other programs write it
+    "timestamp": {"sec": 1, "nsec": 2},
+    "frame_id": "camera",
+    "width": 16,
+    "height": 12,
+    "distortion_model": "kannala_brandt",
+    "D": [0.01, 0.02, -0.01, 0.0],
+    "K": [20.0, 0.0, 8.0, 0.0, 20.5, 6.0, 0.0, 0.0, 1.0],
+}
 _TIMES = (0, 1, -1, 1 << 62, (1 << 64) - 1, 5_000_000_000)
 
 
@@ -42,6 +52,7 @@ class Entry(NamedTuple):
     schema: str
     at_ns: int
     data: bytes
+    encoding: str = messages.JSON
 
 
 class Fuzzed(Target):
@@ -110,7 +121,14 @@ def _session() -> tuple[Entry, ...]:
     entries = [
         Entry(messages.RUN, "heimdallRun", 0, json.dumps(run).encode()),
         Entry(messages.STATES, "heimdallStates", 0, json.dumps(_states()).encode()),
-        Entry(messages.CAMERAS, messages.CAMERA_SCHEMA, 0, messages.camera_message(0, camera)),
+        Entry(
+            messages.CAMERAS,
+            messages.CAMERA_SCHEMA,
+            0,
+            messages.camera_message(0, camera),
+            messages.PROTOBUF,
+        ),
+        Entry(messages.CAMERAS, messages.CAMERA_SCHEMA, 0, json.dumps(_OTHERS).encode()),
     ]
     for number in range(PICTURES):
         at_ns = number * 33_000_000
@@ -124,7 +142,13 @@ def _session() -> tuple[Entry, ...]:
         said = DevicePose(_STILL, [plane], light if number else None)
         device = json.dumps(messages.device_data(said)).encode()
         entries.append(Entry(messages.DEVICE, "heimdallDevice", at_ns, device))
-        entries.append(Entry(messages.PICTURES, messages.IMAGE_SCHEMA, at_ns, picture))
+        form = messages.PROTOBUF
+        if number == 2:  # as other programs write it
+            stamp = {"sec": 1_700_000_000, "nsec": at_ns}
+            text = base64.b64encode(jpeg).decode()
+            fields = {"timestamp": stamp, "data": text, "format": "jpeg", "frame_id": "camera"}
+            picture, form = json.dumps(fields).encode(), messages.JSON
+        entries.append(Entry(messages.PICTURES, messages.IMAGE_SCHEMA, at_ns, picture, form))
         result: dict[str, Any] = {
             "dnn": "hands",
             "frame": {"sequence": number, "captured_ns": _BEGAN_NS + at_ns},
@@ -156,7 +180,7 @@ def _recording() -> Recording:
 
 def _changed(entry: Entry, random: np.random.Generator) -> Entry:
     match int(random.choice(4, p=(0.7, 0.1, 0.1, 0.1))):
-        case 0 if entry in _session() and entry.schema.startswith("heimdall"):
+        case 0 if entry in _session() and entry.encoding == messages.JSON:
             return entry._replace(data=in_json(json.loads(entry.data), random))
         case 0:
             return entry._replace(data=in_bytes(entry.data, random))
@@ -175,17 +199,19 @@ def session_file(entries: Iterable[Entry | Message], *, crcs: bool = True) -> by
     kind = CompressionType.ZSTD if crcs else CompressionType.NONE
     writer = Writer(file, compression=kind, enable_crcs=crcs)
     writer.start("", "heimdall")
-    channels: dict[tuple[str, str], int] = {}
+    channels: dict[tuple[str, str, str], int] = {}
     for each in entries:
-        key = each.topic, each.schema
+        key = each.topic, each.schema, each.encoding
         if key not in channels:
-            protobuf = each.schema in (messages.IMAGE_SCHEMA, messages.CAMERA_SCHEMA)
-            content = messages.schema_bytes(each.schema) if protobuf else messages.JSON_SCHEMA
+            protobuf = each.encoding == messages.PROTOBUF
+            known = each.schema in (messages.IMAGE_SCHEMA, messages.CAMERA_SCHEMA)
+            content = messages.JSON_SCHEMA
+            if protobuf and known:
+                content = messages.schema_bytes(each.schema)
             form = "protobuf" if protobuf else "jsonschema"
             schema = writer.register_schema(each.schema, form, content)
-            coding = "protobuf" if protobuf else "json"
             topic = each.topic.encode(errors="replace").decode()
-            channels[key] = writer.register_channel(topic, coding, schema)
+            channels[key] = writer.register_channel(topic, each.encoding, schema)
         at_ns = (_BEGAN_NS + each.at_ns) % (1 << 64)
         writer.add_message(channels[key], at_ns, each.data, at_ns)
     writer.finish()
