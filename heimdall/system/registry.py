@@ -76,6 +76,11 @@ class Registry(Mapping[str, T], Generic[T]):
         working = set(self)
         return [name if name in working else f"{name} (broken)" for name in self._names()]
 
+    def loaded(self) -> dict[str, T]:
+        """What is there without an import: Heimdall's own, and what this process registered."""
+        values = {**self._own, **self._registered}
+        return {name: value for name, value in values.items() if not isinstance(value, str)}
+
     def others(self) -> list[str]:
         """The names that are not Heimdall's own."""
         return [name for name in self._names() if name not in self._own]

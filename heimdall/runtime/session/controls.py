@@ -59,6 +59,7 @@ class Controls(Fallible):
         self, app: App, options: RunOptions, setup: Setup, surface: Surface, run: ControlledRun
     ):
         self._setup, self._run = setup, run
+        self._first_scheduler = run.scheduler
         self._faults = Faults()
         self.serve(app)
         self.view = options.overlay
@@ -182,9 +183,12 @@ class Controls(Fallible):
         self.tell(f"opening {path} ...")
 
     def _next_scheduler(self) -> None:
+        """One of those for frames, or the run's first: none is imported between two frames."""
         from heimdall.schedulers import SCHEDULERS
 
-        self._change(scheduler=after(self._run.scheduler, tuple(SCHEDULERS)))
+        bundled = [name for name, policy in SCHEDULERS.loaded().items() if policy.binds]
+        choices = dict.fromkeys([self._first_scheduler, *bundled])
+        self._change(scheduler=after(self._run.scheduler, tuple(choices)))
 
     def _other_mode(self) -> None:
         if not self._setup.elastic:

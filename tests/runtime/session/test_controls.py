@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -305,3 +306,16 @@ def _replays(path):
     kinds = {record["event"]["type"] for record in recording.records if record["event"]}
     assert "Reconfigured" in kinds
     return list(replay(json.loads(json.dumps(recording.config)), recording.records)) == []
+
+
+def test_policies_are_walked_through_from_ones_own_back_to_it(registered_models):
+    """Those for frames, and nothing is imported between two frames."""
+    d = registered_models()
+    d.controls._first_scheduler = d.run.scheduler = "oldest"
+    modules = set(sys.modules)
+    seen = []
+    for _ in range(4):
+        d.press("f6")
+        seen.append(d.run.scheduler)
+    assert seen == ["max-min", "max-total", "oldest", "max-min"]
+    assert not {name for name in set(sys.modules) - modules if "policies" in name}
