@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -433,19 +434,23 @@ class BaseRun:
         if self.closed:
             return
         self.closed = True
-        for each in self._waiting:
-            each.future.set_exception(AppError("the session was closed before there was a result"))
-        self._waiting.clear()
-        for writing in self._writing:
-            writing.stop()
-        self.keep()
-        try:
+        with contextlib.ExitStack() as left:  # from below: all of it, whatever of it raises
+            left.callback(self._app._end)
+            left.callback(self._setup.source.close)
+            left.callback(self._shared_gpu.leave, self, self._names)
             if self._registered is not None:
-                self._registered.close()
-        finally:
-            self._shared_gpu.leave(self, self._names)
-            self._setup.source.close()
-            self._app._end()
+                left.callback(self._registered.close)
+            left.callback(self.keep)
+            for writing in self._writing:
+                left.callback(writing.stop)
+            left.callback(self._refuse_waiting)
+
+    def _refuse_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for each in waiting:
+            if not each.future.done():  # a caller may have cancelled it
+                error = AppError("the session was closed before there was a result")
+                each.future.set_exception(error)
 
 
 def _observing(

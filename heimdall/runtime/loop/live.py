@@ -519,9 +519,10 @@ class LiveRun(BaseRun):
         """Leave the shared GPU, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
-        self.finish()
-        if self._preview:
-            self._preview.close()
-        self._shared_gpu.loops.remove(self._loop)
-        super().close()
-        self._controls.close()
+        with contextlib.ExitStack() as left:  # from below: all of it, whatever of it raises
+            left.callback(self._controls.close)
+            left.callback(super().close)
+            left.callback(self._shared_gpu.loops.remove, self._loop)
+            if self._preview:
+                left.callback(self._preview.close)
+            left.callback(self.finish)

@@ -757,3 +757,25 @@ def test_pushed_frames_say_where_the_camera_is_and_each_session_begins_afresh(as
         assert app.world.thread is None
     with Session(app, render=False, **PLAIN):
         assert app.world.thread is None  # nothing is drawn there
+
+
+@pytest.mark.parametrize("what", ["finish", "keep"])
+def test_whatever_raises_at_the_end_the_gpu_is_left_and_all_is_closed(monkeypatch, what):
+    """Else the next session of the process finds its networks there."""
+    from heimdall.runtime.loop.live import LiveRun
+
+    def fail(run):
+        raise RuntimeError("no summary")
+
+    session = Session(Seeing, size=SIZE, **PLAIN)
+    session.open()
+    run, shared_gpu = session._run, session._run.shared_gpu
+    session.result("people").cancel()  # its caller does not wait any more
+    monkeypatch.setattr(LiveRun, what, fail)
+    with pytest.raises(RuntimeError, match="no summary"):
+        run.close()
+    monkeypatch.undo()
+    assert run.closed
+    assert run._loop not in shared_gpu.loops
+    assert not shared_gpu.router._owners
+    session.close()
