@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 from heimdall.errors import HeimdallError
 from heimdall.lab.bench.traffic import Arrival, Traffic
 from heimdall.runtime.telemetry.jobs import Outcome
+from heimdall.system.faults import say
+
+log = logging.getLogger(__name__)
 
 Submit = Callable[..., "Future[Any]"]  # (slo_ms, where it is not the model's)
 Exits = Mapping[str, tuple[str, float]]  # by output: name and accuracy
@@ -43,21 +48,35 @@ class Clients(threading.Thread):
         self._count = itertools.count()
         self._waiting = 0  # for answers
         self._stopped = False
+        self._error: Exception | None = None
         self._began_ns = 0
         self.outcomes: list[Outcome] = []
         self.over = threading.Event()
 
     def run(self) -> None:
         """Ask until nothing is left to ask for, and all is answered."""
-        self._began_ns = self._clock()
-        for model, times_ns in self._traffic.arrivals_ns().items():
-            for at_ns in times_ns:
-                self._come(Arrival(model, at_ns, self._traffic.slo_ns(model, at_ns)))
         try:
+            self._began_ns = self._clock()
+            for model, times_ns in self._traffic.arrivals_ns().items():
+                for at_ns in times_ns:
+                    self._come(Arrival(model, at_ns, self._traffic.slo_ns(model, at_ns)))
             while (due := self._next()) is not None:
                 self._ask(due)
+        except Exception as error:
+            self._failed(error)
         finally:
             self.over.set()
+
+    def check(self) -> None:
+        """Raise HeimdallError where asking has failed: then the outcomes are not all."""
+        if self._error is not None:
+            raise HeimdallError(f"asking for models failed: {say(self._error)}") from self._error
+
+    def _failed(self, error: Exception) -> None:
+        """Nothing more is asked for."""
+        log.error("asking for models failed: %s", say(error), exc_info=error)
+        self._error = self._error or error
+        self.stop()
 
     def rounds(self) -> dict[str, Any]:
         """``frames`` of a summary: the rounds of closed loops, where there are any."""
@@ -99,7 +118,14 @@ class Clients(threading.Thread):
         except HeimdallError as error:
             self._note(due, str(error))
             return
-        future.add_done_callback(lambda done: self._note(due, _problem(done), done))
+        future.add_done_callback(partial(self._answered, due))
+
+    def _answered(self, due: Arrival, done: Future[Any]) -> None:
+        """On the thread of who answers, which only logs what is raised."""
+        try:
+            self._note(due, _problem(done), done)
+        except Exception as error:
+            self._failed(error)
 
     def _note(self, due: Arrival, problem: str, done: Future[Any] | None = None) -> None:
         model, at_ns, slo_ns, _ = due

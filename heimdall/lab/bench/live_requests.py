@@ -170,6 +170,7 @@ class Asked:
             yield clients
         finally:
             clients.stop()
+        clients.check()
 
 
 def run_requests(asked: Asked, system: System, options: Options, seed: int = 0) -> dict[str, Any]:

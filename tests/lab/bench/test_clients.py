@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heimdall.errors import ConfigError, RequestError
+from heimdall.errors import ConfigError, HeimdallError, RequestError
 from heimdall.lab.bench.clients import Clients
 from heimdall.lab.bench.scenario import Scenario
 from heimdall.lab.bench.traffic import Traffic
@@ -108,3 +108,34 @@ def test_an_answer_says_which_exit_it_came_from(play):
 def test_a_model_without_exits_has_no_accuracy(play):
     _, outcomes = play(lambda name: done({"y": 0}), {"a": {}}, **OPEN)
     assert {(each.exit, each.accuracy) for each in outcomes} == {("", None)}
+
+
+@pytest.mark.parametrize("where", ["asking", "answering", "following up"])
+def test_what_nobody_expects_ends_the_asking_and_is_an_error(where, monkeypatch):
+    traffic = Traffic(Scenario.model_validate({"name": "test", "title": "Test", **OPEN}))
+
+    def submit():
+        if where == "asking":
+            raise KeyError("no such input")
+        return done()
+
+    def fail(*arguments):
+        raise ZeroDivisionError
+
+    if where == "following up":
+        monkeypatch.setattr(traffic, "come_of", fail)
+    clients = Clients(traffic, {"a": submit}, {"a": SECOND})
+    if where == "answering":
+        monkeypatch.setattr(clients, "_taken", fail)
+    clients.start()
+    assert clients.over.wait(30)
+    with pytest.raises(HeimdallError, match="asking for models failed: (KeyError|ZeroDivision)"):
+        clients.check()
+
+
+def test_all_is_well_where_nothing_failed():
+    traffic = Traffic(Scenario.model_validate({"name": "test", "title": "Test", **OPEN}))
+    clients = Clients(traffic, {"a": done}, {"a": SECOND})
+    clients.start()
+    assert clients.over.wait(30)
+    clients.check()
