@@ -200,6 +200,7 @@ class Coordinator:
         handler = self._handlers.get(type(event))
         if handler is None:
             raise TypeError(f"not an event: {event!r}")
+        decides = self._supervised.policy
         trigger = handler(event, now_ns, actions)
         if self._supervised.observes:
             self._supervised.observe(event)
@@ -207,6 +208,8 @@ class Coordinator:
             self._timers(now_ns, actions)
         if self._freshness is not None:
             self._freshness.review(event, now_ns, actions)
+        if type(event) is SlowDecision and self._supervised.policy is decides:
+            return actions  # it has just been asked, and would be as slow again
         self.decisions += self._dispatcher.dispatch(trigger, now_ns, actions)
         return actions
 
