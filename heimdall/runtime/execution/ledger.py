@@ -6,6 +6,7 @@ import contextlib
 import queue
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from heimdall.runtime.execution.runs import RegisteredDnn, Result, RunningJob
@@ -16,7 +17,8 @@ from heimdall.vocabulary.events import Event, JobFailed, RunChunk, RunFallback
 if TYPE_CHECKING:
     from heimdall.runtime.telemetry.spans import Spans
 
-Message = Event | Result  # what workers report
+# What workers report; and what another thread leaves to the main one.
+Message = Event | Result | partial[None]
 
 
 class Ledger(SharedFallible):

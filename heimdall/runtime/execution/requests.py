@@ -69,8 +69,8 @@ class RequestRun(RunningJob):
 
 
 class Requests:
-    """All requests of an executor. ``submit`` and ``number`` are for any thread, the rest for the
-    main thread."""
+    """All requests of an executor. ``serve``, ``submit`` and ``number`` are for any thread, the
+    rest for the main thread."""
 
     def __init__(
         self, inbox: queue.SimpleQueue[Any], host: Callable[[str, Networks], None]
@@ -83,10 +83,15 @@ class Requests:
         self._numbers = itertools.count()
         self._lock = threading.Lock()  # between submitting and removing
 
-    def add(self, name: str, networks: Networks) -> None:
-        """A model whose requests may come. From any thread."""
+    def serve(self, name: str) -> None:
+        """Requests of that model may come; it is there (``host``) before they are taken. From any
+        thread."""
+        with self._lock:
+            self._served.add(name)
+
+    def host(self, name: str, networks: Networks) -> None:
+        """The executor is told of a model."""
         self._host(name, networks)
-        self._served.add(name)
 
     def number(self) -> int:
         """The number of the next request. From any thread."""

@@ -11,6 +11,7 @@ import contextlib
 import queue
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from heimdall.runtime.execution.ledger import Message
@@ -210,6 +211,9 @@ class Router:
         return wake_ns
 
     def _take(self, message: Message, *, results: bool) -> None:
+        if isinstance(message, partial):
+            message()
+            return
         if isinstance(message, InferenceRequested) and message.dnn not in self._owners:
             return  # its session has been closed, and has said so
         if isinstance(message, Result):

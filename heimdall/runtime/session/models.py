@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,7 +178,7 @@ class RegisteredModels(Owned):
         graph = networks.graphs[0]
         model = self.models[name] = Model(name, graph, slo_ms, priority, self, expires)
         self._shared_gpu.router.catch_up()  # what was added from another thread came before
-        self._shared_gpu.router.tell(self._added(model, priority))
+        self._add(self._planned(model, priority), networks)
         return model
 
     def submit(
@@ -190,15 +191,16 @@ class RegisteredModels(Owned):
                 raise AppError(f"model {model.name!r} is served no more: its session is closed")
             if (model.name, priority) not in self._names:
                 utility_for(priority, model.slo_ms)
-                self._shared_gpu.inbox.put(self._added(model, priority))
+                plan, networks = self._planned(model, priority), self._networks[model.name]
+                self._shared_gpu.inbox.put(partial(self._add, plan, networks))
             number = self._requests.number()
             wanted_ns = slo_ns or round(model.slo_ms * 1e6)
             self._asked[number] = model.name, self._shared_gpu.clock(), wanted_ns
             name = self._names[model.name, priority]
             return self._requests.submit(number, name, inputs, slo_ns)
 
-    def _added(self, model: Model, priority: str) -> DnnAdded:
-        """What to tell of a model that is asked for with a priority for the first time."""
+    def _planned(self, model: Model, priority: str) -> DnnPlan:
+        """A model that is asked for with a priority for the first time. From any thread."""
         networks = self._networks[model.name]
         own = model.name if priority == model.priority else f"{model.name} ({priority})"
         (name,) = self._shared_gpu.names_for([own])
@@ -214,10 +216,16 @@ class RegisteredModels(Owned):
         )
         self._names[model.name, priority] = name
         self._models[name], self._plans[name] = model.name, plan
-        self._requests.add(name, networks)
-        self._shared_gpu.router.join(self, [name])
+        self._requests.serve(name)
+        return plan
+
+    def _add(self, plan: DnnPlan, networks: Networks) -> None:
+        """All hear of it at once, on the main thread: whoever looks through DNNs there sees it
+        nowhere or everywhere."""
+        self._requests.host(plan.name, networks)
+        self._shared_gpu.router.join(self, [plan.name])
         self._shared_gpu.keep(plan, networks)
-        return DnnAdded(plan)
+        self._shared_gpu.router.tell(DnnAdded(plan))
 
     def figures(self, since_ns: int) -> dict[str, dict[str, Any]]:
         """The figures of requests that have been submitted since."""

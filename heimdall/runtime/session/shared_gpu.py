@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -143,17 +144,19 @@ class SharedGpu:
         self._networks: dict[str, Networks] = {}
         self._used = set(self._plans)  # at any time
         self._free = set(self._plans)  # known to the coordinator, and no session's yet
-        self._sessions = 0
+        self._sessions, self._naming = 0, threading.Lock()
         self._free_gpu = False  # the coordinator has been told that no session draws
 
     def names_for(self, dnns: Iterable[str]) -> Names:
         """What the coordinator is to call a session's DNNs: one whose name another session has
         taken goes by its name and the session's number."""
-        self._sessions += 1
-        # Never a name that was used before: what its job reports late would go to the wrong one.
-        taken = self._used - self._free
-        names = {f"{dnn}:{self._sessions}" if dnn in taken else dnn: dnn for dnn in dnns}
-        self._used |= names.keys()
+        with self._naming:  # clients' threads name models, too
+            self._sessions += 1
+            # Never a name that was used before: what its job reports late would go to the wrong
+            # one.
+            taken = self._used - self._free
+            names = {f"{dnn}:{self._sessions}" if dnn in taken else dnn: dnn for dnn in dnns}
+            self._used |= names.keys()
         return Names(names)
 
     def admit(self, names: Names, deployments: Mapping[str, Deployment]) -> None:

@@ -345,3 +345,29 @@ def test_two_opencl_devices_and_the_cpu_answer_every_request(file, scheduler, ru
     if found is None:
         pytest.skip("no PoCL to show two devices")
     assert found == [[answer(float(value)) for value in range(60)], ["cpu", "gpu", "gpu2"]]
+
+
+def test_a_new_priority_from_another_thread_is_known_everywhere_or_nowhere(session, file):
+    """Where the main thread looks through all networks meanwhile, the run ended."""
+    model = session.register(file, 1000)
+    shared_gpu = session._run.shared_gpu
+
+    def known():
+        config = shared_gpu.coordinator.config()["dnns"]
+        return [plan["name"] for plan in config], list(shared_gpu._plans), len(shared_gpu._networks)
+
+    futures = []
+    before = known()
+    for priority in ("low", "high"):
+        asks = threading.Thread(
+            target=lambda priority=priority: futures.append(
+                model.submit(tensor(3.0), priority=priority)
+            )
+        )
+        asks.start()
+        asks.join(20)
+    assert known() == before
+    assert [session.wait(each, 20)["y"][0, 0] for each in futures] == [answer(3.0)] * 2
+    names, plans, networks = known()
+    assert names == plans
+    assert len(names) == networks == len(before[0]) + 2
