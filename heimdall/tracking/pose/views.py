@@ -199,7 +199,7 @@ class Views:
                 raise ValueError("its lens is none")
             count = sum(name.startswith("picture_") for name in file.files)
             if not count:
-                raise ValueError("it is of a room, not of targets")
+                raise wrong_kind(path, "a room", "targets")
             self._views += [_restored(file, number) for number in range(count)]
             self.focal = focal
 
@@ -224,8 +224,18 @@ def kept(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
             if int(file["format"]) != FORMAT:
                 raise ValueError("of another version")
             yield file
+    except ConfigError:
+        raise
     except Exception as error:  # zip, numpy and OpenCV each have errors of their own
         raise ConfigError(f"map {path} cannot be read ({error}); delete it") from error
+
+
+def wrong_kind(path: Path, found: str, wanted: str) -> ConfigError:
+    """The map of another world, perhaps of another app: it must not be deleted for this one."""
+    return ConfigError(
+        f"map {path} is of {found}, not of {wanted}: give this world another map, "
+        "for that one may be another app's"
+    )
 
 
 def _restored(file: np.lib.npyio.NpzFile, number: int) -> View:
@@ -244,7 +254,7 @@ def _restored(file: np.lib.npyio.NpzFile, number: int) -> View:
 
 
 def map_file(name: str) -> Path:
-    """Where the map of an app's world is kept."""
+    """Where the map of that name is kept. Apps that give the same name have the same map."""
     return paths.cache_dir() / "maps" / f"{paths.slug(name)}.npz"
 
 

@@ -7,8 +7,9 @@ by how much that is uncertain. So the camera is followed without parallax, too.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -126,13 +127,43 @@ class Points:
 @dataclass(eq=False)
 class Map:
     """All of it. ``number``: how often it was adjusted; ``times``: how many times longer than at
-    first its lens has been found to be."""
+    first its lens has been found to be; ``began``: smaller than of maps that began later."""
 
     keyframes: dict[int, Keyframe] = field(default_factory=dict)
     points: Points = field(default_factory=Points)
     planes: Planes = field(default_factory=Planes)
     number: int = 0
     times: float = 1.0
+    began: int = field(default_factory=itertools.count().__next__)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the pictures of its keyframes, of which there are some."""
+        return next(iter(self.keyframes.values())).picture.size
+
+    def renumber(self) -> int:
+        """Number its points from 0 again, without those that are gone: ids are never given twice,
+        so that arrays would grow as long as the camera moves. Returns how many points there are."""
+        points = self.points
+        hangs = np.isin(points.anchor, list(self.keyframes))
+        alive = np.flatnonzero(np.isfinite(points.spread) & hangs)
+        now = np.full(len(points), -1)
+        now[alive] = np.arange(len(alive))
+        for name in POINTS:
+            setattr(points, name, getattr(points, name)[alive])
+        for each in self.keyframes.values():
+            left = now[each.ids] >= 0
+            each.observe(now[each.ids[left]], each.pixels[left])
+            if each.features is not None:
+                owners, descriptors = each.features
+                left = now[owners] >= 0
+                each.features = now[owners[left]], descriptors[left]
+        planes = []
+        for plane in self.planes.planes:
+            there = now[plane.support[plane.support < len(now)]]
+            planes.append(replace(plane, support=there[there >= 0]))
+        self.planes = replace(self.planes, planes=tuple(planes))
+        return len(alive)
 
     def zoom(self, times: float) -> None:
         """The lens is so many times longer: poses and places are as they were, rays are not."""

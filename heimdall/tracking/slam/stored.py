@@ -5,10 +5,12 @@ As between processes (``wire``), words are JSON and arrays are what they are; pi
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import cv2
@@ -27,13 +29,14 @@ FLOAT, WHOLE, BYTE = "f", "i", "u"
 
 
 def parts_of(known: Map) -> dict[str, np.ndarray]:
-    """All of a map: arrays by their names."""
-    message, alive = wire.of_map(known), np.isfinite(known.points.spread)
+    """All of a map: arrays by their names. Points that are gone are left out."""
+    keyframes = {number: copy.copy(each) for number, each in known.keyframes.items()}
+    known = replace(known, keyframes=keyframes, points=copy.copy(known.points))
+    known.renumber()
+    message = wire.of_map(known)
     arrays = message.arrays
     for number, each in known.keyframes.items():
         arrays[f"grey {number}"] = cv2.imencode(".png", each.picture.grey)[1].ravel()
-        kept = alive[each.ids]
-        arrays |= {f"ids {number}": each.ids[kept], f"pixels {number}": each.pixels[kept]}
         if each.features is not None:
             owners, descriptors = each.features
             arrays |= {f"owners {number}": owners, f"descriptors {number}": descriptors}

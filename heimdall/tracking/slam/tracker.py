@@ -17,6 +17,7 @@ from heimdall.capture.pose import Pose
 from heimdall.tracking.pose.solve import Fit, refine
 from heimdall.tracking.pose.tracker import LOST, TRACKED, Tracking
 from heimdall.tracking.slam import vague
+from heimdall.tracking.slam.atlas import Atlas, Left
 from heimdall.tracking.slam.begin import Beginning
 from heimdall.tracking.slam.follow import corners, follow, spread_out
 from heimdall.tracking.slam.found import Planes
@@ -33,7 +34,7 @@ from heimdall.tracking.slam.model import (
     nearer,
 )
 from heimdall.tracking.slam.picture import Picture
-from heimdall.tracking.slam.relocalise import Recognised, alike, recognised, sure
+from heimdall.tracking.slam.relocalise import LONG, Recognised, alike, recognised, sure
 from heimdall.tracking.slam.worker import MappingProcess
 
 log = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ FOUND = 0.75  # of the points that should be seen: fewer ask for one
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
 WIDE = 2.0  # how differently a keyframe may see what is compared with it
 REFRESHED = 5  # frames after which references are chosen anew
-MOST_LOST = 300  # frames: this is another room
+MOST_LOST = 300  # frames: this may be another room, and a map of it begins beside
 EARLY_LOST = 15  # frames, while there are few keyframes: it did not begin well
 PROVEN = 10  # frames in a row: then what has begun is no mistake
 TRIED, COMPARED = 2, 6  # keyframes, in a frame that is lost: by their points, by features
@@ -65,11 +66,17 @@ NEAREST = 0.02  # of the scene's depth, before the camera
 CALM_PX = 5.0  # that guesses are off: no rough search is needed
 LIT = (0.5, 2.0)
 WRONG_LENS = 0.05  # of the focal length that was calibrated
+LOOK_BACK, LOOK_BACK_LOST = 30, 3  # frames between two looks for one of them
+MOST_IDS = 1 << 17  # of points: then those that live are numbered from 0 again
 
 
 class RoomTracker:
     """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose.
-    ``known``: a map to find the camera in; if it is not found there, a new one begins.
+    ``known``: a map to find the camera in; if it is not found there, a new one begins beside it.
+
+    As in ORB-SLAM3's Atlas (Campos et al., 2021) a map that the camera has left is kept, and taken
+    up again once the camera is found in it: after a long time without a pose, and where pictures
+    had another size meanwhile. Of two maps that both see the camera the older one holds.
     ``gravity``: what the camera's sensors would say when a map begins, if it had any."""
 
     def __init__(
@@ -81,27 +88,33 @@ class RoomTracker:
         self.reason = INITIALIZING
         self._mapper = mapper if mapper is not None else MappingProcess()
         self._gravity = gravity
-        self._longer = 1.0  # the lens is, than frames say
+        self._longer = self._zoom = 1.0  # the lens is, than frames say; with a zoom
         self._wrong_lens = ""
         self.forget()
         self._stranger = ""  # why the map that was known is none of this room
         self._expected_map = known
         if known is not None and known.keyframes:
-            self.map, self.reason, self._lost = known, RELOCALIZING, COASTED + 1
-            self._next_id, self._proven = len(known.points), PROVEN
-            self._receive(self._mapper.begin(known))
+            self._have(Left(known, len(known.points), self._zoom, self._longer))
+            self._lost = COASTED + 1
+            self._begin_mapping()
 
     def forget(self) -> None:
-        """Nothing is known of the room."""
+        """Nothing is known of the room, or of any other."""
+        self._atlas = Atlas()
+        self._frames = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        """There is no map."""
         self._mapper.forget()
         self.map = Map()
+        self._mapped: Map | None = None  # that the mapper has
         self._start: Beginning | None = None
         self._pose: Pose | None = None
         self._step: Pose | None = None
         self._proven = 0  # frames in a row that have borne the map out
         self._lost = 0  # frames since the pose was known
         self._age = 0  # frames since the last keyframe
-        self._frames = 0
         self._next_id = 0
         self._references: list[Keyframe] = []
         self._recognised: Recognised | None = None  # the last pose by features, while lost
@@ -123,22 +136,34 @@ class RoomTracker:
         """The next frame, BGR or grey uint8."""
         self._frames += 1
         self._take_updates()
+        if self._next_id > MOST_IDS and not self._mapper.busy:
+            self._renumber()
         if self._expected_map is not None and camera.guessed and self._frames == 1:
             self._zoom = self._longer = _known_lens(self._expected_map, image, camera)
         picture = Picture(image, camera.zoomed(self._zoom), self._gain)
-        sizes = {each.picture.size for each in self.map.keyframes.values()}
-        if (sizes and sizes != {picture.size}) or self._lost > self._most_lost:
-            self._disown(sizes == {picture.size})
-            self.forget()
+        if self.map.keyframes and self.map.size != picture.size:
+            self._disown("its pictures are of other size")
+            self._leave()
+            self._return(picture.size, LONG + 1)
+        elif self._badly_begun:
+            self._clear()
+            self._return(picture.size, MOST_LOST + 1)
         fit = self._track(picture) if self.map.keyframes else self._initialise(picture)
-        if self._on_probation(fit) or fit is None:
+        if fit is None and self.map.keyframes and self._lost > MOST_LOST:
+            if self._lost == MOST_LOST + 1:
+                self._disown("the camera was not found in it")
+            fit = self._initialise(picture)
+        every = LOOK_BACK_LOST if fit is None else LOOK_BACK
+        if self._frames % every == 0:
+            fit = self._look_back(picture, fit) or fit
+        if self._on_probation(fit, picture.size) or fit is None:
             return Tracking(sequence, LOST, self._pose, focal=self._zoom)
         self.reason = ""
         return Tracking(
             sequence, TRACKED, fit.pose, fit.pose, fit.rms_px, fit.count, focal=self._zoom
         )
 
-    def _on_probation(self, fit: Fit | None) -> bool:
+    def _on_probation(self, fit: Fit | None, size: tuple[int, int]) -> bool:
         """Whether the map is not to be told yet: by few looks a wrong one may seem right, and the
         next frames contradict it, which ends it."""
         if self._proven == PROVEN:
@@ -147,35 +172,102 @@ class RoomTracker:
             return True
         self.reason = INITIALIZING
         if fit is None:
-            self.forget()
+            self._clear()
+            self._return(size, MOST_LOST + 1)
             return True
         self._proven += 1
         return self._proven < PROVEN
 
     @property
-    def _most_lost(self) -> int:
-        """Frames after which a new map begins: early where a young one is not found in pictures
-        that show something."""
+    def _badly_begun(self) -> bool:
+        """Whether a young map is not found any more in pictures that show something."""
         young = len(self.map.keyframes) < FEW_KEYFRAMES and self.map is not self._expected_map
-        return EARLY_LOST if young and self.reason == RELOCALIZING else MOST_LOST
+        lost = EARLY_LOST < self._lost <= MOST_LOST
+        return young and lost and self.reason == RELOCALIZING
 
-    def _disown(self, same_size: bool) -> None:
+    # --- maps that the camera has left ------------------------------------------------------
+
+    def _mine(self) -> Left:
+        return Left(self.map, self._next_id, self._zoom, self._longer)
+
+    def _leave(self) -> None:
+        """Keep the map for when the camera comes back, and have none."""
+        if self._proven == PROVEN:
+            self._atlas.keep(self._mine())
+        self._clear()
+
+    def _have(self, left: Left) -> None:
+        """Have that map; where the camera is in it has to be found."""
+        self.map, self._next_id = left.map, left.next_id
+        self._zoom, self._longer = left.zoom, left.longer
+        self._pose, self._step, self._references, self._recognised = None, None, [], None
+        self.reason, self._lost, self._proven = RELOCALIZING, LONG + 1, PROVEN
+
+    def _return(self, size: tuple[int, int], lost: int) -> None:
+        """Look for the camera in the map of such pictures that it was in last, if there is one, as
+        if it was ``lost`` for so many frames."""
+        fitting = self._atlas.of(size)
+        if fitting:
+            self._atlas.drop(fitting[-1])
+            self._have(fitting[-1])
+            self._lost = lost
+
+    def _disown(self, why: str) -> None:
         """Say so, if the camera was never found in the map that was known."""
         if self._expected_map is self.map:
-            why = (
-                "the camera was not found in it" if same_size else "its pictures are of other size"
-            )
-            self._stranger = f"the room's map: {why}; a new one begins"
+            self._stranger = f"the room's map: {why}; it is kept, and a new one begins beside it"
             log.warning("%s", self._stranger)
+
+    def _look_back(self, picture: Picture, now: Fit | None) -> Fit | None:
+        """The pose in a map that was left, if the picture bears it out: that one holds again.
+        ``now``: the pose in this one, against which only older ones count."""
+        others = self._atlas.of(picture.size, None if now is None else self.map)
+        if not others:
+            return None
+        other = others[self._frames // LOOK_BACK_LOST % len(others)]
+        mine, before = self._mine(), vars(self).copy()
+        seen = picture.zoomed(other.zoom / self._zoom)
+        self._have(other)
+        found = recognised(self.map, alike(self.map, seen)[:COMPARED], seen)
+        fit = self._borne(seen, found.fit.pose) if found is not None else None
+        if fit is None:
+            vars(self).update(before)
+            return None
+        self._atlas.drop(other)
+        if before["_proven"] == PROVEN:
+            self._atlas.keep(mine)
+        self._pose, self._lost, self._start = fit.pose, 0, None
+        self._stranger, self._expected_map = "", None
+        self._mapper.forget()
+        self._begin_mapping()
+        return fit
+
+    def _begin_mapping(self) -> None:
+        """Have the mapper go on with the map as it is."""
+        self._mapped = self.map
+        self._receive(self._mapper.begin(self.map))
+
+    def _renumber(self) -> None:
+        """Number points that live from 0 again, in the mapper, too."""
+        self._mapper.forget()
+        self._next_id = self.map.renumber()
+        self._recognised = None
+        self._begin_mapping()
 
     # --- the beginning ----------------------------------------------------------------------
 
     def _initialise(self, picture: Picture) -> Fit | None:
-        self.reason = INITIALIZING
+        beside = bool(
+            self.map.keyframes
+        )  # a map that the camera is lost in goes on being looked in
+        if not beside:
+            self.reason = INITIALIZING
         if self._start is None or self._start.size != picture.size:
             self._start = Beginning(picture)
             if not self._start.usable:
-                self.reason, self._start = INSUFFICIENT_FEATURES, None
+                self._start = None
+                if not beside:
+                    self.reason = INSUFFICIENT_FEATURES
             return None
         started = self._start.advance(picture)
         if started is None:
@@ -183,6 +275,10 @@ class RoomTracker:
                 self._start = None
             return None
         first, now = started.first, started.now
+        if beside:
+            self._leave()
+            self.reason = INITIALIZING
+        self._start = None
         self._zoom, self._longer = self._zoom * started.times, self._longer * started.times
         if first.picture.lens.motion is None:
             first.picture.lens = first.picture.lens.sensing(self._gravity)
@@ -198,7 +294,7 @@ class RoomTracker:
         self._pose, self._step, self._lost, self._stranger = now.pose, None, 0, ""
         self._references = [now]
         self.map.planes = Planes(up=self.map.up)
-        self._receive(self._mapper.begin(self.map))
+        self._begin_mapping()
         fit = self._look(now.picture, self._pose)
         self._age = 0
         if fit is not None:
@@ -226,10 +322,12 @@ class RoomTracker:
             self._step = None
             self.reason = self._why(picture)
             return None
-        before, self._expected_map = self._pose, None
+        before, self._expected_map, self._start = self._pose, None, None
         self._step = fit.pose.after(before.inverse) if before and not self._lost else None
         self._pose, self._lost, self._recognised = fit.pose, 0, None
-        if self._worth_keeping(fit):
+        if self._mapped is not self.map:
+            self._begin_mapping()
+        elif self._worth_keeping(fit):
             self._keep(picture, fit)
         return fit
 
@@ -489,6 +587,9 @@ class RoomTracker:
         nearest = self.map.nearest(found.fit.pose, 1, math.inf)[0]
         if not found.clear or not found.again(before, nearest.depth) or self._mapper.busy:
             return None
+        if self._mapped is not self.map:
+            self._begin_mapping()
+            return None  # the next picture becomes a keyframe
         self._seen, self._expected = (found.ids, found.pixels, found.fit.agree), len(found.ids)
         self._keep(picture, found.fit)
         return found.fit

@@ -37,6 +37,7 @@ AROUND = 0.08  # of a ray: points so near to it say how far away things are ther
 MOST_NEAR = 7  # of them
 LEAST_NEAR = 2
 NEARER = 0.85  # of the ground's distance: what is seen there stands on it
+MOST_MAPS = 4
 UNSURE = 0.3  # of the distance: an anchor placed by points goes no farther to a plane
 
 
@@ -58,6 +59,8 @@ class Room:
         self._late: list[Plane] = []  # changed since then, to be told with the next one
         self.origin = Origin()
         self._height_m, self._ground, self._kept = height_m, ground, known
+        self._maps = [known] if known is not None else []  # all that there were, with their axes
+        self._found_kept = False
         self._layout: Layout | None = None
         self._setting = given
         self._times, self._said = 1.0, USER  # the guess of the height is, as that says
@@ -85,6 +88,8 @@ class Room:
             self._measured(SENSORS, length)
         if pose is None or self._setting is None:
             return None
+        if self._kept is not None and layout is not None and layout.map is self._kept.map:
+            self._found_kept = True
         return self._setting.camera(pose)
 
     def hit(self, eye: np.ndarray, ray: np.ndarray, planes: list[Plane]) -> Hit:
@@ -202,10 +207,19 @@ class Room:
 
     @property
     def kept(self) -> RoomMap | None:
-        """What a later run goes on with; None before there is a map."""
-        if self._layout is None or self._setting is None or self.scale_source == DEVICE:
+        """What a later run goes on with: the map of an earlier run, if the camera was found in it,
+        else the largest of this one; None before there is a map."""
+        if self.scale_source == DEVICE:
             return None  # a device's map is its own
-        return RoomMap(self._layout.map, self._setting)
+        self._note_map()
+        if self._kept is not None:
+            own = next(each for each in self._maps if each.map is self._kept.map)
+            others = [each for each in self._maps if each is not own]
+            if self._found_kept or not others:
+                return own
+        else:
+            others = self._maps
+        return max(others, key=lambda each: len(each.map.keyframes), default=None)
 
     @property
     def layout(self) -> Layout | None:
@@ -219,12 +233,15 @@ class Room:
 
     def _take(self, layout: Layout) -> None:
         other = self._layout is None or self._layout.map is not layout.map
+        if other:
+            self._note_map()
         self._layout = layout
         if other:
             self._setting, self._known, self.found, self._times = None, {}, [], 1.0
             self._things, self._lengths = Lengths(), {}
-            if self._kept is not None and self._kept.map is layout.map:
-                self._setting = self._kept.setting
+            known = next((each for each in self._maps if each.map is layout.map), None)
+            if known is not None:  # of an earlier run, or the camera has come back
+                self._setting = known.setting
                 self._begin(layout)
         if self._setting is None:
             self._setting = level.guessed(layout)
@@ -240,6 +257,16 @@ class Room:
                 self._setting, self._known = found, {}
         if self._setting is not None:
             self._learn(layout, self._setting)
+
+    def _note_map(self) -> None:
+        """The map in use keeps its axes and unit while another one is."""
+        if self._layout is None or self._setting is None or not self._layout.keyframes:
+            return
+        now = RoomMap(self._layout.map, self._setting)
+        self._maps = [each for each in self._maps if each.map is not now.map] + [now]
+        if len(self._maps) > MOST_MAPS:
+            own = self._kept.map if self._kept is not None else None
+            self._maps.remove(next(each for each in self._maps if each.map is not own))
 
     def _take_given(self, layout: Layout | None, given: Setting) -> None:
         if layout is self._layout and given is self._setting:

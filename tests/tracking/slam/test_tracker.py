@@ -13,9 +13,10 @@ from benchmarks.trajectory import degrees_between
 from heimdall.capture.lens import Camera
 from heimdall.capture.pose import Pose
 from heimdall.tracking.slam import mapper
+from heimdall.tracking.slam import tracker as tracking
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
-from tests.tracking.slam.scene import CAMERA, look, walk
+from tests.tracking.slam.scene import CAMERA, look, texture, walk
 
 STILL = Pose(np.eye(3), np.zeros(3))
 
@@ -32,8 +33,8 @@ def play(tracker, poses, first=0):
     found = []
     for number, pose in enumerate(poses, first):
         picture = look(pose, seed=number) if isinstance(pose, Pose) else pose
-        tracking = tracker.advance(picture, CAMERA, number, number / 30)
-        found.append((tracking, tracker.reason))
+        seen = tracker.advance(picture, CAMERA, number, number / 30)
+        found.append((seen, tracker.reason))
     return found
 
 
@@ -190,14 +191,99 @@ def swung(angle: float) -> Pose:
     return Pose(turn, middle - turn @ middle)
 
 
-def test_a_picture_of_another_size_begins_anew(tracker):
-    play(tracker, list(walk(60)))
-    assert tracker.map.keyframes
+def test_a_map_outlives_a_long_loss(tracker, monkeypatch):
+    """The phone lay on the table for minutes."""
+    monkeypatch.setattr(tracking, "MOST_LOST", 30)
+    truth = list(walk(100))
+    before = play(tracker, truth)
+    first, dark = tracker.map, np.full((360, 480), 8, np.uint8)
+    away = play(tracker, [dark] * 70, 100)
+    assert not any(each.tracked for each, _ in away)
+    assert tracker.map is first
+    found = play(tracker, truth[::-1], 200)
+    assert tracker.map is first
+    states = [each.tracked for each, _ in found]
+    assert all(states[states.index(True) :])
+    assert states.index(True) < 20
+    off, turns = aligned([*before, *found], [*truth, *truth[::-1]])
+    assert off < 0.006
+    assert turns.max() < 4
+
+
+def test_a_picture_of_another_size_begins_anew_and_the_map_is_found_again(tracker):
+    truth = list(walk(60))
+    play(tracker, truth)
+    first = tracker.map
+    assert first.keyframes
     small = Camera(320, 240, 260.0, 260.0, 159.5, 119.5)
-    tracking = tracker.advance(look(STILL, small), small, 61)
-    assert not tracking.tracked
+    for number in range(61, 66):
+        assert not tracker.advance(look(STILL, small), small, number).tracked
     assert not tracker.map.keyframes
     assert tracker.reason == "initializing"
+    found = play(tracker, truth[::-1], 66)
+    assert tracker.map is first
+    assert found[-1][0].tracked
+
+
+def test_another_room_has_a_map_of_its_own_and_the_first_is_found_again(tracker, monkeypatch):
+    monkeypatch.setattr(tracking, "MOST_LOST", 30)
+    truth = list(walk(100))
+    before = play(tracker, truth)
+    first = tracker.map
+    other = [texture(seed) for seed in range(20, 24)]
+    elsewhere = [look(pose, seed=n, textures=other) for n, pose in enumerate(walk(150))]
+    there = play(tracker, elsewhere, 100)
+    assert {reason for _, reason in there[10:30]} == {"relocalizing"}
+    assert there[-1][0].tracked
+    second = tracker.map
+    assert second is not first
+    found = play(tracker, truth[::-1], 300)
+    assert tracker.map is first
+    assert found[-1][0].tracked
+    back = next(n for n, (each, _) in enumerate(found) if each.tracked and tracker.map is first)
+    assert back < 60
+    same = [(each, true) for each, true in zip(found[60:], truth[::-1][60:], strict=True)]
+    off, turns = aligned(
+        [*before, *(each for each, _ in same)], [*truth, *(true for _, true in same)]
+    )
+    assert off < 0.01
+    assert turns.max() < 4
+    again = play(tracker, elsewhere[::-1], 500)
+    assert tracker.map is second
+    assert again[-1][0].tracked
+
+
+def test_a_map_that_lasts_for_hours_does_not_grow(tracker, monkeypatch):
+    """Ids of points are never given twice: those that live are numbered from 0 again."""
+    monkeypatch.setattr(tracking, "MOST_IDS", 900)
+    truth = list(walk(240, reach=0.6))
+    found = play(tracker, truth)
+    states = [each.tracked for each, _ in found]
+    assert all(states[states.index(True) :])
+    assert tracker.map.number > 3
+    assert tracker._next_id < 2500
+    off, turns = aligned(found, truth)
+    assert off < 0.006
+    assert turns.max() < 4
+
+
+def test_points_that_are_numbered_again_are_what_they_were(tracker):
+    play(tracker, list(walk(100)))
+    known = tracker.map
+    points = known.points
+
+    def looks(each):
+        there = np.isfinite(points.spread[each.ids])
+        return points.position[each.ids[there]], each.pixels[there]
+
+    before = {number: looks(each) for number, each in known.keyframes.items()}
+    count = known.renumber()
+    assert count == len(points) == np.isfinite(points.spread).sum()
+    for number, (places, pixels) in before.items():
+        each = known.keyframes[number]
+        order = np.lexsort(each.pixels.T), np.lexsort(pixels.T)
+        assert np.array_equal(points.position[each.ids][order[0]], places[order[1]])
+        assert each.features is None or each.features[0].max(initial=-1) < count
 
 
 def test_frames_that_come_twice_change_nothing(tracker):

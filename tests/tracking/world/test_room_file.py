@@ -9,17 +9,20 @@ import cv2
 import numpy as np
 import pytest
 
+from heimdall.capture.pose import Pose
 from heimdall.errors import ConfigError
 from heimdall.tracking import Marker, World
 from heimdall.tracking.slam import tracker as tracking
 from heimdall.tracking.slam.mapper import Mapper
 from heimdall.tracking.slam.tracker import RoomTracker
 from heimdall.tracking.world import room_file
+from heimdall.tracking.world.layout import Layout
 from heimdall.tracking.world.locator import Locator
 from heimdall.tracking.world.room import Room
-from tests.tracking.slam.scene import CAMERA, look, walk
+from tests.tracking.slam.scene import CAMERA, look, texture, walk
 
 WALK = list(walk(100))
+STILL = Pose(np.eye(3), np.zeros(3))
 
 
 def play(tracker, room, numbers, seed=0):
@@ -80,24 +83,70 @@ def test_all_of_a_map_comes_back(first, file):
 
 def test_another_room_begins_anew_and_says_so(file, monkeypatch):
     monkeypatch.setattr(tracking, "MOST_LOST", 12)
-    tracker = RoomTracker(Mapper(), room_file.load(file).map)
+    kept = room_file.load(file).map
+    tracker = RoomTracker(Mapper(), kept)
     rough = np.random.default_rng(5).integers(0, 255, (45, 60), np.uint8)
     strange = cv2.resize(rough, (480, 360), interpolation=cv2.INTER_CUBIC)
-    reasons = []
     for number in range(14):
         assert not tracker.advance(strange, CAMERA, number).tracked
-        reasons.append(tracker.reason)
-    assert reasons[:5] == ["relocalizing"] * 5
-    assert reasons[-1] == "initializing"
-    assert not tracker.map.keyframes
-    assert "was not found in it" in tracker.problem
+        assert tracker.reason == "relocalizing"
+    assert tracker.map is kept  # the camera is looked for in it ever after
+    assert "was not found in it; it is kept" in tracker.problem
 
 
-def test_a_map_that_was_given_up_is_kept_beside_the_new_one(first, file):
-    before = room_file.load(file)
-    room_file.save(file, first[0].kept, before)
-    assert room_file.load(file.with_suffix(".before.npz")).map.keyframes
-    assert room_file.load(file).map.keyframes
+def test_a_map_that_was_not_found_is_never_overwritten(first, file):
+    """Two starts with the lens covered, or in another room."""
+    before = file.read_bytes()
+    for _ in range(2):
+        known = room_file.load(file)
+        room_file.save(file, first[0].kept, known)
+        assert file.read_bytes() == before
+    assert room_file.load(file.with_suffix(".other.npz")).map.keyframes
+
+
+def test_a_room_keeps_the_map_it_began_with_where_the_camera_was_found_in_it(first, file):
+    known = room_file.load(file)
+    other = first[0]
+    room = Room(known=known)
+    room.see(Layout.of(known.map), None)  # it is looked for
+    room.see(other.layout, STILL)
+    assert room.kept.map is other.layout.map
+    room.see(Layout.of(known.map), STILL)
+    room.see(other.layout, STILL)
+    assert room.kept.map is known.map
+
+
+def test_content_is_there_again_once_the_camera_is_back(monkeypatch):
+    monkeypatch.setattr(tracking, "MOST_LOST", 30)
+    tracker, room = RoomTracker(Mapper()), Room(1.2)
+    play(tracker, room, range(len(WALK)))
+    pose = room.setting.camera(tracker._pose)
+    hung = room.hang(Pose(np.eye(3), pose.to_world(np.array([[0.0, 0.0, 1.5]]))[0]), pose)
+    there, metres = hung.pose, room.setting.metres
+    textures = [texture(seed) for seed in range(20, 24)]
+    locator = Locator(tracker)
+    for number, each in enumerate(walk(150), len(WALK)):
+        located = locator.advance(look(each, seed=number, textures=textures), CAMERA, number)
+        room.see(located.layout, located.pose)
+    assert located.tracked
+    assert not hung.known
+    for number in range(80, 20, -1):
+        located = locator.advance(look(WALK[number], seed=number), CAMERA, 400 - number)
+        room.see(located.layout, located.pose)
+    assert located.tracked
+    assert hung.known
+    assert room.setting.metres == metres
+    assert np.linalg.norm(hung.pose.translation - there.translation) < 0.02 * metres
+
+
+def test_a_map_that_could_not_be_read_again_is_not_written(first, file):
+    before = file.read_bytes()
+    spoilt = room_file.load(file)
+    keyframe = next(iter(spoilt.map.keyframes.values()))
+    keyframe.pixels = keyframe.pixels + 10_000
+    with pytest.raises(ConfigError, match="is not kept"):
+        room_file.save(file, spoilt, spoilt)
+    assert file.read_bytes() == before
 
 
 def test_a_world_keeps_its_room_and_begins_with_it(first, tmp_path):
@@ -116,7 +165,7 @@ def test_a_world_keeps_its_room_and_begins_with_it(first, tmp_path):
         assert again.thread is not None
     finally:
         again.end()
-    with pytest.raises(ConfigError, match="of a room, not of targets"):
+    with pytest.raises(ConfigError, match="of a room, not of targets: give this world another map"):
         World(Marker("DICT_4X4_50", 7, width_m=0.08), map=path).begin()
 
 
