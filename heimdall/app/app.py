@@ -110,7 +110,8 @@ class App:
         latency_constraint_ms: float | None = None,
         max_rate_hz: float | None = None,
     ) -> None:
-        """From its next inference on, run ``dnn`` by another priority, rate or latency constraint.
+        """From now on run ``dnn`` by another priority, rate or latency constraint; an inference in
+        flight, too.
 
         What is not given is as declared, so ``adjust(dnn)`` undoes it; a new ``rate_hz`` brings its
         own constraint, unless one is declared. May be called as often as you like: only a change

@@ -461,8 +461,6 @@ class Coordinator:
     def _adjusted(self, event: DnnAdjusted, now_ns: int, out: list[Action]) -> str:
         dnn = self._dnn(event.dnn)
         dnn.adjust(event)
-        if self._freshness is not None:
-            self._freshness.adjusted(dnn)
         self._jobs.adjusted(dnn, now_ns, out)
         return ""
 

@@ -96,17 +96,6 @@ class Freshness:
             if why := self._why(job, self._sights[job.dnn], now_ns):
                 self._begin_anew(job, why, now_ns, out)
 
-    def adjusted(self, dnn: Dnn) -> None:
-        """The app wants a DNN otherwise: so its job in flight is as urgent, too."""
-        job, plan = dnn.job, dnn.plan
-        if job is not None:
-            job.beta *= plan.utility.beta / (job.utility.beta or 1.0)
-            job.priority, job.utility = plan.priority, plan.utility
-            job.constraint_ns = plan.constraint_ns
-            if job.enqueued_ns is not None:
-                job.deadline_ns = job.enqueued_ns + plan.constraint_ns
-                job.show()
-
     def _note(self, now_ns: int, actions: Sequence[Action]) -> set[str]:
         """Learn from what has been decided; returns which DNNs have begun an inference."""
         begun = set()

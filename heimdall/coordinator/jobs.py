@@ -198,7 +198,16 @@ class Jobs:
         self.rest_until_ns = min(self.rest_until_ns, until_ns)
 
     def adjusted(self, dnn: Dnn, now_ns: int, out: list[Action]) -> None:
-        """A DNN that rests for its rate cap rests for the one that holds now."""
+        """A DNN is wanted otherwise: its job in flight is as urgent, too, and if it rests for its
+        rate cap, it rests for the one that holds now."""
+        job, plan = dnn.job, dnn.plan
+        if job is not None:
+            job.beta *= plan.utility.beta / (job.utility.beta or 1.0)
+            job.priority, job.utility = plan.priority, plan.utility
+            job.constraint_ns = plan.constraint_ns
+            if job.enqueued_ns is not None:
+                job.deadline_ns = job.enqueued_ns + plan.constraint_ns
+                job.show()
         if not dnn.failures_in_row:
             self.resting.pop(dnn.name, None)
             self.clients[dnn.name].begin(now_ns, out)

@@ -155,3 +155,20 @@ def test_the_baselines_show_the_constraint_that_is_wanted(sim):
     bystander = Bystander([sim.plan("face", sim.stage([1]))])
     assert bystander.receive(adjusted("face", constraint_ms=50), 0) == []
     assert bystander.snapshot(0).dnns["face"].constraint_ns == 50 * MS
+
+
+@pytest.mark.parametrize("admission", ["one-in-flight", "replace"])
+def test_what_is_wanted_holds_for_the_inference_in_flight_whatever_the_admission(sim, admission):
+    plans = [sim.plan(name, sim.stage([6] * 20)) for name in ("face", "detect")]
+    world = sim.world(plans, admission=admission, offload=False)
+    world.run(1)
+    world.at(1, adjusted("face", "high", 1))
+    world.run(0.002)
+    job = world.coordinator._dnns["face"].job
+    assert (job.priority, job.seen.priority) == ("high", "high")
+    assert job.seen.constraint_ns == 1 * MS
+    assert job.seen.deadline_ns == job.enqueued_ns + 1 * MS
+    world.run(1)
+    ended = [(at, each) for at, each in world.timed(Finish) if each.dnn == "face"]
+    assert {each.missed for at, each in ended if at < 1000} == {False}
+    assert {each.missed for at, each in ended if at > 1002} == {True}

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from heimdall.coordinator import Coordinator
 from heimdall.coordinator.replay import record, replay
-from heimdall.schedulers.utility import utility_for
 from heimdall.vocabulary.events import (
-    DnnAdjusted,
     Finish,
     InferenceRequested,
     InputReady,
@@ -189,20 +187,6 @@ def test_an_event_driven_dnn_keeps_the_frame_of_its_request(sim):
     world.run(2)
     assert not begun_anew(world)
     assert len(world.finishes("look")) == 2
-
-
-def test_a_moved_deadline_holds_for_the_inference_that_runs(sim):
-    def missed(admission):
-        plan = sim.plan("a", sim.stage([6] * 20))
-        world = sim.world([plan], admission=admission, offload=False)
-        world.run(1)
-        soon = utility_for("high", 1)
-        world.at(1, DnnAdjusted("a", "high", soon, 1 * sim.ms, 0))
-        world.run(0.5)
-        return [each.missed for at, each in world.timed(Finish) if at > 1000]
-
-    assert missed("one-in-flight")[:2] == [False, True]
-    assert missed("replace")[:2] == [True, True]
 
 
 def test_scenes_are_nothing_to_one_that_replaces_nothing(sim):
