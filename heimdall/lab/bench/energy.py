@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,33 +12,46 @@ from pathlib import Path
 # have a second number. Reading them takes root's rights on most systems.
 FOLDER = Path("/sys/class/powercap")
 PACKAGES = "intel-rapl:[0-9]"
+EVERY_S = 20.0  # the smallest range that is known, 65 kJ, lasts a minute at 1 kW
 
 
 class EnergyMeter:
-    """Measures from when it is made."""
+    """Measures from when it is made. Counters start again at 0 beyond their range, which may take
+    no longer than minutes: they are read every ``EVERY_S`` seconds, on a thread that ends with the
+    meter."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
         self._before = self._read()
+        self._used_uj = 0
         self._began_s = time.perf_counter()
+        self._lock = threading.Lock()
+        if self._before:
+            threading.Thread(
+                target=_keep_up, args=(weakref.ref(self),), name="energy", daemon=True
+            ).start()
+
+    def read(self) -> bool:
+        """Add what was used since the last reading; False where nothing can be read."""
+        with self._lock:
+            now = self._read()
+            if not now or now.keys() != self._before.keys():
+                return False
+            self._used_uj += sum(
+                (now_uj - self._before[package][0]) % range_uj
+                for package, (now_uj, range_uj) in now.items()
+            )
+            self._before = now
+            return True
 
     def watts(self) -> float | None:
         """The mean power of all packages until now; None where it cannot be read."""
-        seconds = time.perf_counter() - self._began_s
-        now = self._read()
-        if not now or now.keys() != self._before.keys() or seconds <= 0:
-            return None
-        used_uj = sum(
-            # a counter starts again at 0 beyond its range
-            (now_uj - self._before[package][0]) % range_uj
-            for package, (now_uj, range_uj) in now.items()
-        )
-        return round(used_uj / 1e6 / seconds, 3)
+        joules, seconds = self.joules(), time.perf_counter() - self._began_s
+        return None if joules is None or seconds <= 0 else round(joules / seconds, 3)
 
     def joules(self) -> float | None:
         """The energy of all packages until now; None where it cannot be read."""
-        watts = self.watts()
-        return None if watts is None else watts * (time.perf_counter() - self._began_s)
+        return self._used_uj / 1e6 if self.read() else None
 
     def _read(self) -> Mapping[str, tuple[int, int]]:
         """(microjoules, where the counter starts again) of each package."""
@@ -50,6 +65,16 @@ class EnergyMeter:
             }
         except (OSError, ValueError):
             return {}
+
+
+def _keep_up(meter_ref: weakref.ref[EnergyMeter]) -> None:
+    while True:
+        time.sleep(EVERY_S)
+        meter = meter_ref()
+        if meter is None:
+            return
+        meter.read()
+        del meter
 
 
 def inference_mj(

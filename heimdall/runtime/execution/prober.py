@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from heimdall.vocabulary.events import ProcessorBack, ProcessorLost
@@ -16,6 +17,8 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 0.4  # one that is back is used again within a second
 LONGEST_S = 30.0  # where it is back again and again only to be lost at once
+HANGING_S = 10.0  # a probe that takes longer hangs, as what was lost before it may
+MOST_PATIENCE_S = 600.0  # of later ones
 _SOON_S = 10.0  # lost again so soon: it was not really back
 
 
@@ -52,10 +55,23 @@ class Prober:
         return self._losses[processor]
 
     def _watch(self, processor: str, probe: Callable[[], object], wait_s: float) -> None:
-        while not self._closing.wait(wait_s):
+        next_s, patience_s = wait_s, HANGING_S
+        while not self._closing.wait(next_s):
+            next_s = wait_s
+            probed: Future[None] = Future()
+            threading.Thread(target=_try, args=(probe, probed), name="probe", daemon=True).start()
             try:
-                probe()
-            except Exception as error:
+                error = probed.exception(patience_s)
+            except TimeoutError:  # its thread is left behind: fewer and fewer are
+                next_s, patience_s = patience_s, min(2 * patience_s, MOST_PATIENCE_S)
+                log.warning(
+                    "%s is still lost: looking whether it works again has not come back; that is "
+                    "given up, and tried again in %g s",
+                    processor,
+                    next_s,
+                )
+                continue
+            if error is not None:
                 log.debug("%s is still lost: %s", processor, error)
                 continue
             with self._lock:
@@ -68,3 +84,12 @@ class Prober:
     def close(self) -> None:
         """Look no more."""
         self._closing.set()
+
+
+def _try(probe: Callable[[], object], probed: Future[None]) -> None:
+    try:
+        probe()
+    except BaseException as error:  # whatever it is, it does not work
+        probed.set_exception(error)
+    else:
+        probed.set_result(None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from heimdall.lab.bench.energy import EnergyMeter, inference_mj
@@ -81,3 +83,30 @@ def test_a_runs_energy_is_its_inferences_by_what_they_take_alone():
 def test_where_nothing_is_measured_or_finished_an_inference_has_no_energy():
     assert inference_mj(None, {"a": 1}, {"a": 1e6}) is None
     assert inference_mj(3.0, {}, {"a": 1e6}) is None
+
+
+def test_a_counter_may_start_again_several_times_in_a_run(tmp_path, counter, clock):
+    """65 kJ, as Intel's do, last a quarter of an hour at 70 W."""
+    range_uj = 65_532_610_987
+    counter("intel-rapl:0", 0, range_uj)
+    meter = EnergyMeter(tmp_path)
+    total_uj = 0
+    for _ in range(40):  # 90 s each, read now and then
+        total_uj += 90 * 70_000_000
+        counter("intel-rapl:0", total_uj % (range_uj + 1), range_uj)
+        meter.read()
+    clock[0] += 3600
+    assert meter.watts() == 70.0
+    assert meter.joules() == pytest.approx(252_000)
+    assert any(thread.name == "energy" for thread in threading.enumerate())
+
+
+def test_the_thread_that_reads_counters_ends_with_the_meter(tmp_path, counter, monkeypatch):
+    monkeypatch.setattr("heimdall.lab.bench.energy.EVERY_S", 0.001)
+    counter("intel-rapl:0", 0)
+    before = set(threading.enumerate())
+    meter = EnergyMeter(tmp_path)
+    (reads,) = set(threading.enumerate()) - before
+    del meter
+    reads.join(20)
+    assert not reads.is_alive()

@@ -1,6 +1,7 @@
 """A processor that is lost is tried until it works again."""
 
 import queue
+import threading
 
 import pytest
 
@@ -60,3 +61,25 @@ def test_one_that_was_not_really_back_is_tried_less_often(inbox, monkeypatch):
         assert inbox.get(timeout=20) == ProcessorLost("gpu")
         assert inbox.get(timeout=20) == ProcessorBack("gpu")
     assert waits == [0.01, 0.02, 0.04, 0.08]
+
+
+def test_a_probe_that_hangs_is_given_up_said_and_made_again(inbox, monkeypatch, caplog):
+    """The usual way in which a GPU is lost."""
+    monkeypatch.setattr(prober, "HANGING_S", 0.01)
+    released, tries = threading.Event(), []
+
+    def probe():
+        tries.append(threading.current_thread())
+        if len(tries) < 3:
+            released.wait(20)
+            raise OSError("at last")
+
+    one = Prober(inbox)
+    one.lose("gpu", probe)
+    assert inbox.get(timeout=20) == ProcessorLost("gpu")
+    assert inbox.get(timeout=20) == ProcessorBack("gpu")
+    assert len(set(tries)) == 3
+    assert caplog.text.count("gpu is still lost: looking whether it works again") == 2
+    assert "gpu works again" in caplog.text
+    released.set()
+    one.close()
