@@ -5,7 +5,9 @@ Errors name the argument; the command line turns that into its own flag.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
 import re
 import tempfile
 from dataclasses import dataclass
@@ -50,6 +52,7 @@ _NAMES: dict[str, type[Name]] = {
     "luminance": Luminance,
     "phone": PhoneView,
 }
+_OUTPUTS = {"record": VIDEOS, "screenshot": PICTURES, "trace": (), "capture": SESSIONS}
 
 
 @dataclass(frozen=True)
@@ -152,13 +155,18 @@ class RunOptions:
             raise ArgumentError(problem, argument="gpu_policy", value=policy)
         if self.admission is not None:
             admission_limit(self.admission)
-        outputs = {"record": VIDEOS, "screenshot": PICTURES, "trace": (), "capture": SESSIONS}
         if self.capture is not None and str(self.source) == str(self.capture):
             problem = "is the source: what is read would be overwritten"
             raise ArgumentError(problem, argument="capture", value=self.capture)
         if self.lossless and self.capture is None:
             raise ArgumentError("goes with capture", argument="lossless", value=True)
-        for name, endings in outputs.items():
+        for name, endings in _OUTPUTS.items():
+            check_output(name, getattr(self, name), endings)
+
+    def make_room(self) -> None:
+        """Make the folders of all outputs, as the run begins. Raises ArgumentError where one has
+        nowhere to go."""
+        for name, endings in _OUTPUTS.items():
             check_writable(name, getattr(self, name), endings)
 
     @property
@@ -317,20 +325,40 @@ def check_key(name: str) -> None:
         raise ConfigError(f"{unknown('key', name, KEYS)}, or the character that it prints")
 
 
+def check_output(argument: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
+    """Find out from a name that nothing can be written there; makes nothing. Raises
+    ArgumentError."""
+    if path is None:
+        return
+    try:
+        problem = _unfit(path, endings)
+    except OSError as error:
+        problem = f"cannot write there ({error.strerror or error})"
+    if problem:
+        raise ArgumentError(problem, argument=argument, value=path)
+
+
+def _unfit(path: Path, endings: tuple[str, ...]) -> str:
+    """Why nothing can be written there; "" where that is not known yet."""
+    if path.is_dir():
+        return "is a folder; give a file name"
+    if endings and path.suffix.lower() not in endings:
+        return f"the name must end in {' or '.join(endings)}"
+    there = path
+    while not there.exists():
+        there = there.absolute().parent
+    if there is not path and not there.is_dir():
+        return f"cannot write there ({os.strerror(errno.ENOTDIR)})"
+    return "" if os.access(there, os.W_OK) else f"cannot write there ({os.strerror(errno.EACCES)})"
+
+
 def check_writable(argument: str, path: Path | None, endings: tuple[str, ...] = ()) -> None:
     """Find out before a long run, not after it, that its result has nowhere to go; makes the
     folder. Raises ArgumentError."""
+    check_output(argument, path, endings)
     if path is None:
         return
-
-    def refusal(problem: str) -> ArgumentError:
-        return ArgumentError(problem, argument=argument, value=path)
-
     try:
-        if path.is_dir():
-            raise refusal("is a folder; give a file name")
-        if endings and path.suffix.lower() not in endings:
-            raise refusal(f"the name must end in {' or '.join(endings)}")
         folder = path.absolute().parent
         folder.mkdir(parents=True, exist_ok=True)
         if path.exists():
@@ -340,4 +368,5 @@ def check_writable(argument: str, path: Path | None, endings: tuple[str, ...] = 
             with tempfile.TemporaryFile(dir=folder):
                 pass
     except OSError as error:
-        raise refusal(f"cannot write there ({error.strerror or error})") from error
+        problem = f"cannot write there ({error.strerror or error})"
+        raise ArgumentError(problem, argument=argument, value=path) from error

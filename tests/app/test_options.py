@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,8 +183,18 @@ def test_a_result_needs_a_file_it_can_be_written_to(tmp_path):
         RunOptions(trace=tmp_path / "file" / "trace.json")
     with pytest.raises(ConfigError, match=r"must end in \.mp4"):
         RunOptions(record=tmp_path / "clip.avi")
-    assert RunOptions(record=tmp_path / "new" / "clip.mp4").record is not None
-    assert (tmp_path / "new").is_dir()
+    with pytest.raises(ConfigError, match="cannot write"):
+        RunOptions(trace=tmp_path / ("long" * 100) / "trace.json")
+
+
+def test_a_value_makes_nothing_until_its_run_begins(tmp_path):
+    names = {"record": "clip.mp4", "screenshot": "a.png", "trace": "t.json", "capture": "s.mcap"}
+    paths = {option: tmp_path / option / "new" / name for option, name in names.items()}
+    options = replace(RunOptions(**paths), headless=True)
+    assert list(tmp_path.iterdir()) == []
+    options.make_room()
+    assert {path.name for path in tmp_path.iterdir()} == set(names)
+    assert all(path.parent.is_dir() and not path.exists() for path in paths.values())
 
 
 def test_to_try_a_file_changes_nothing_in_it(tmp_path):

@@ -107,6 +107,7 @@ class Opening:
         self, on_result: Listener | None = None, scripted: bool = False
     ) -> LiveRun | UndrawnRun:
         """Open everything. Raises HeimdallError, and has closed what was open, when it cannot."""
+        self._options.make_room()
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(_sharing(self._place.process))
             place = replace(
