@@ -8,6 +8,7 @@ One file holds both: ``traceEvents`` for https://ui.perfetto.dev or chrome://tra
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +23,10 @@ from heimdall.vocabulary.events import Action, Event
 
 Span = tuple[str, str, int, int, Mapping[str, Any]]  # lane, name, start, end, details
 
+log = logging.getLogger(__name__)
+
 SCHEMA = 1
+MOST = 1_000_000  # some 300 MB, and most of an hour of shopping
 KEPT = ".mcap"  # files of sessions, which hold a recording, too
 LANES = (*(str(lane) for lane in Lane if lane is not Lane.POOL), "pool-0", "pool-1")
 
@@ -39,24 +43,40 @@ class Recording:
 class Tracer:
     """Collects spans from all threads and the coordinator's events from the main thread.
 
-    Appending to a list is all that happens during the run; ``save`` does the rest.
+    Appending to a list is all that happens during the run; ``save`` does the rest. It is full
+    after ``MOST`` spans and steps, which is said once: what has been recorded is kept.
     """
 
     start_ns: int
     spans: list[Span] = field(default_factory=list)
     steps: list[tuple[int, Event | None, Sequence[Action]]] = field(default_factory=list)
+    full_ns: int | None = None
 
     def span(
         self, lane: str, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]
     ) -> None:
         """A piece of work in a lane; the pool has a lane a thread."""
+        if self._is_full(end_ns):
+            return
         if lane == Lane.POOL:
             lane = threading.current_thread().name
         self.spans.append((lane, name, start_ns, end_ns, details))
 
     def step(self, now_ns: int, event: Event | None, actions: Sequence[Action]) -> None:
         """What the coordinator was told, and what it answered."""
-        self.steps.append((now_ns, event, actions))
+        if not self._is_full(now_ns):
+            self.steps.append((now_ns, event, actions))
+
+    def _is_full(self, now_ns: int) -> bool:
+        if self.full_ns is None and len(self.spans) + len(self.steps) >= MOST:
+            self.full_ns = now_ns
+            log.warning(
+                "the trace is full after %.0f s (%d entries): the rest of the run is not in it; "
+                "--capture keeps decisions of long runs on disk",
+                (now_ns - self.start_ns) / 1e9,
+                MOST,
+            )
+        return self.full_ns is not None
 
     def save(self, path: str | Path, config: Mapping[str, Any], about: Mapping[str, Any]) -> None:
         """Write the file, replacing an old one only when the new one is complete.
@@ -70,7 +90,7 @@ class Tracer:
         content = {
             "traceEvents": _named(lanes) + events,
             "displayTimeUnit": "ms",
-            "otherData": dict(about),
+            "otherData": {**about, **self._end()},
             "heimdall": {
                 "schema": SCHEMA,
                 "config": dict(config),
@@ -81,6 +101,10 @@ class Tracer:
             replace_file(Path(path), json.dumps(content).encode())
         except OSError as error:
             raise ConfigError(f"cannot write trace {path}: {error.strerror or error}") from error
+
+    def _end(self) -> dict[str, float]:
+        """When it was full."""
+        return {} if self.full_ns is None else {"full_s": (self.full_ns - self.start_ns) / 1e9}
 
     def _event(
         self, lane: int, name: str, start_ns: int, end_ns: int, details: Mapping[str, Any]

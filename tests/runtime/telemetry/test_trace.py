@@ -9,6 +9,7 @@ import pytest
 from heimdall import ConfigError
 from heimdall.coordinator import Coordinator
 from heimdall.coordinator.replay import replay
+from heimdall.runtime.telemetry import trace
 from heimdall.runtime.telemetry.trace import SCHEMA, Tracer, read_recording
 from heimdall.vocabulary.events import ChunkFinished, Event, FrameRendered, InputReady, RunChunk
 from heimdall.vocabulary.plans import DnnPlan, StagePlan
@@ -107,3 +108,19 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path):
         tracer.save(tmp_path / "t.json" / "deeper.json", {}, {})
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_trace_that_is_full_says_so_once_and_keeps_what_it_has(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(trace, "MOST", 4)
+    tracer = Tracer(0)
+    config = small_run(tracer).config()
+    for number in range(1, 4):
+        tracer.span("gpu", "eye", number * MS, (number + 1) * MS, {})
+    tracer.step(9 * MS, None, [])
+    assert (len(tracer.steps), len(tracer.spans)) == (3, 1)
+    assert caplog.text.count("the trace is full after 0 s (4 entries)") == 1
+    tracer.save(tmp_path / "t.json", config, {"app": "test"})
+    content = json.loads((tmp_path / "t.json").read_text())
+    assert content["otherData"] == {"app": "test", "full_s": 0.003}
+    recording = read_recording(tmp_path / "t.json")
+    assert list(replay(recording.config, recording.records)) == []
