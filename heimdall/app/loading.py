@@ -27,6 +27,7 @@ from heimdall.vocabulary.enums import Admission, Content, Luminance, RenderPrior
 
 # Endings of what an app looks at, which people give instead of an app.
 SOURCES = {*VIDEOS, *SESSIONS, *PICTURES, ".bmp", ".webp", ".gif", ".mov", ".mkv", ".avi", ".webm"}
+SOURCES |= {".tif", ".tiff", ".pgm", ".ppm", ".tga", ".jp2", ".avif", ".ts", ".mts", ".mpg"}
 
 
 def load_app(target: str) -> type[App]:

@@ -28,7 +28,7 @@ def screen_colours(image: np.ndarray, curve: int, primaries: int) -> np.ndarray:
     """``image``, BGR uint8 (h, w, 3), with the curve and gamut of a screen (sRGB). ``curve`` and
     ``primaries`` are those that it was coded with; others than HDR and wide ones change nothing.
 
-    1.3 ms of CPU a 640x480 picture (2 x86 cores).
+    3 ms of CPU a 640x480 picture, 9 ms at 720p (2 x86 cores).
     """
     if curve not in HDR and primaries not in WIDE:
         return image

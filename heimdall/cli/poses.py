@@ -164,7 +164,7 @@ def pose(
     frames: int | None,
     as_json: bool,
 ) -> None:
-    """Where the camera was in each frame of SOURCE: a clip, a picture, or with --frames a camera.
+    """Where the camera was in each frame of SOURCE: what `run` opens, a camera with --frames.
 
     The world's origin is the middle of the first marker (or, without any, the first target), x
     right, y up, z out of it. A pose leads from the world to the camera.
