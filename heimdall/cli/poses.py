@@ -128,7 +128,12 @@ def calibrate(
 @click.command(cls=console.Command)
 @click.argument("source")
 @options(
-    click.option("--camera", type=FILE, help="Its intrinsics (.toml); else as calibrated."),
+    click.option(
+        "--camera",
+        type=FILE,
+        help="Its intrinsics: of calibrate, ROS, OpenCV, Kalibr, COLMAP, RealSense; else as "
+        "calibrated.",
+    ),
     click.option(
         "--marker",
         "markers",

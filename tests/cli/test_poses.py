@@ -116,6 +116,36 @@ def test_a_camera_of_another_shape_is_refused(clip, tmp_path):
     assert "640x480" in result.output
 
 
+def test_the_camera_file_of_ros_gives_the_same_poses(clip, tmp_path):
+    folder, rendered, _ = clip
+    camera = rendered.camera
+    matrix, bent = np.ravel(camera.matrix).tolist(), list(camera.distortion)
+    (tmp_path / "ost.yaml").write_text(
+        f"image_width: {camera.width}\nimage_height: {camera.height}\ncamera_name: c\n"
+        f"camera_matrix: {{rows: 3, cols: 3, data: {matrix}}}\ndistortion_model: plumb_bob\n"
+        f"distortion_coefficients: {{rows: 1, cols: 5, data: {bent}}}\n"
+    )
+    given = "--marker", f"DICT_4X4_50:{rendered.marker}:{rendered.course.width_m}", "--json"
+    found = []
+    for file in (folder / "camera.toml", tmp_path / "ost.yaml"):
+        result = invoke("pose", folder / "clip.mp4", "--camera", file, "--frames", 6, *given)
+        assert result.exit_code == 0, result.output
+        found.append(json.loads(result.stdout)["frames"])
+    assert found[0] == found[1]
+    assert found[0][-1]["state"] == "tracked"
+
+
+def test_a_camera_file_that_is_none_is_refused_with_what_is_needed(clip, tmp_path):
+    (tmp_path / "c.yaml").write_text("hello: world")
+    result = invoke(
+        "pose", clip[0] / "clip.mp4", "--camera", tmp_path / "c.yaml", "--marker",
+        "DICT_4X4_50:0:0.1",
+    )  # fmt: skip
+    assert result.exit_code == 2
+    assert "holds no camera" in result.output
+    assert "fx = 911.2" in result.output
+
+
 @pytest.fixture(scope="module")
 def room(tmp_path_factory):
     """A folder with a clip of a room, its lens covered at the end, and its camera; the truth."""
