@@ -3,8 +3,8 @@
 PYTHON := .venv/bin/python
 STAMP := .venv/.heimdall-setup
 
-.PHONY: demo test test-all test-opencl fuzz faults soak properties audit setup lint site pictures \
-	clean
+.PHONY: demo test test-all test-opencl fuzz faults soak properties audit versions setup lint site \
+	pictures clean
 
 demo: setup
 	@sh scripts/demo.sh
@@ -66,6 +66,11 @@ audit: setup
 	@out/audit/bin/pip install -q pip-audit
 	@$(PYTHON) -m pip freeze --exclude-editable > out/audit/installed.txt
 	@out/audit/bin/pip-audit --strict --no-deps --disable-pip -r out/audit/installed.txt
+
+# A short run with the lowest and the newest versions that pyproject.toml allows (a minute or two;
+# needs the network): ARGS=python3.13 for another Python
+versions: setup
+	@$(PYTHON) scripts/versions.py $(ARGS)
 
 # Events in any order to the coordinator, legal and not, under every policy and at random (two
 # minutes): ARGS="--events 1000000", "--policies max-min"

@@ -169,8 +169,8 @@ def _onnxruntime() -> dict[str, Any]:
     none: dict[str, Any] = {"version": None, "providers": [], "gpu_devices": [], "error": None}
     try:
         import onnxruntime
-    except ImportError as error:
-        return {**none, "error": f"onnxruntime: {error}"}
+    except Exception as error:  # one that numpy is too new for raises an AttributeError
+        return {**none, "error": f"onnxruntime: {error or type(error).__name__}"}
     from heimdall.engine.providers import available_providers
 
     providers = onnxruntime.get_available_providers()
