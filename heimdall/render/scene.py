@@ -408,6 +408,13 @@ class Scene:
         """The files of models and environments that were asked for and are not there yet."""
         return self._stock.loading
 
+    def unload(self, file: str | Path) -> None:
+        """Forget a model or an environment map: what it takes of memory is free after this frame.
+        Without it those that were not drawn for the longest time are forgotten, once there are more
+        than 512 MB. A forgotten one is loaded again when it is asked for. Raises AppError for a
+        file that is not there, and for the environment."""
+        self._stock.unload(file)
+
     def settle(self) -> bool:
         """Wait until the models that were asked for are loaded; False if they all were."""
         loaded = self._stock.settle()

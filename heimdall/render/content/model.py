@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -119,6 +120,20 @@ class Model:
     def triangles(self) -> int:
         """At full detail."""
         return sum(part.triangles for part in self.parts)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """Of its arrays and textures; the GPU has about as much."""
+        found = sum(texture.nbytes for texture in self.textures)
+        for part in self.parts:
+            arrays = [part.positions, part.normals, part.uvs, part.colours, part.indices]
+            arrays += [each for each in (part.joints, part.weights) if each is not None]
+            for shape in part.shapes:
+                arrays += [each for each in (shape.positions, shape.normals) if each is not None]
+            for level in part.coarser:
+                arrays += [level.vertices, level.indices]
+            found += sum(each.nbytes for each in arrays)
+        return found
 
     @property
     def size(self) -> np.ndarray:

@@ -68,6 +68,19 @@ class Sent:
     parts: tuple[SentPart, ...]
     pictures: tuple[Picture, ...]
     ground: moderngl.Texture | None
+    buffers: tuple[moderngl.Buffer, ...]  # of its parts
+
+    def release(self) -> None:
+        """Free it. No frame that shows it may be drawn afterwards."""
+        for part in self.parts:
+            for array in part.arrays:
+                array.release()
+        for buffer in self.buffers:
+            buffer.release()
+        for picture in self.pictures:
+            picture.release()
+        if self.ground is not None:
+            self.ground.release()
 
 
 def send(
@@ -81,6 +94,7 @@ def send(
                 pictures.append(step)
             yield None
     parts: list[SentPart] = []
+    buffers: list[moderngl.Buffer] = []
     for part in model.parts:
         material = model.materials[part.material]
         program = programs[variant(part, material)]
@@ -92,6 +106,7 @@ def send(
             format_, names, width = _layout(part, program)
             buffer = ctx.buffer(reserve=len(vertices) * width, dynamic=bool(part.shapes))
             index = ctx.buffer(reserve=indices.nbytes)
+            buffers += [buffer, index]
             for at in range(0, len(vertices), _STEP_VERTICES):
                 some = vertices[at : at + _STEP_VERTICES]
                 rows = _packed(part, names, part.positions[some], part.normals[some], some)
@@ -121,7 +136,7 @@ def send(
         side = model.ground.picture.shape[1::-1]
         ground = ctx.texture(side, 3, model.ground.picture, alignment=1)
         ground.repeat_x = ground.repeat_y = False
-    yield Sent(model, tuple(parts), tuple(pictures), ground)
+    yield Sent(model, tuple(parts), tuple(pictures), ground, tuple(buffers))
 
 
 def sent_picture(

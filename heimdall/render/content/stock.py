@@ -10,7 +10,7 @@ from concurrent.futures import Future, wait
 from functools import cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -31,18 +31,19 @@ _A_FRAME_S = 0.001  # for sending, of the time before a frame
 _LARGEST = (512, 2048)  # texels of a texture's side: on software, on a GPU
 _PATIENCE_S = 30.0
 _LOOK = 6  # every so many pictures the light is looked at
+_MOST_BYTES = 512 << 20  # of models, until those that were not asked for lately are forgotten
+_LATELY = 60  # pictures
 
-T = TypeVar("T")
 
+class _Order:
+    """Something that is read, then sent: a model, or a room and its reflections."""
 
-class _Order(Generic[T]):
-    """Something that is read, then sent."""
-
-    def __init__(self, reading: Future[Any], begin: Callable[[Any], Iterator[T | None]]):
+    def __init__(self, reading: Future[Any], begin: Callable[[Any], Iterator[Any]]):
         self.reading, self._begin = reading, begin
-        self._steps: Iterator[T | None] | None = None
+        self._steps: Iterator[Any] | None = None
         self._failed_at: TracebackType | None = None
-        self.ready: T | None = None
+        self.ready: Any = None  # Sent, or (Room, Picture)
+        self.used = 0  # the number of the picture over which it was asked for last
 
     @property
     def sending(self) -> bool:
@@ -55,13 +56,34 @@ class _Order(Generic[T]):
         """True if it is not there yet, and may still come."""
         return self.ready is None and (self.sending or not self.reading.done())
 
+    @property
+    def begun(self) -> bool:
+        """True if some of it, not all, is on the GPU."""
+        return self.ready is None and self._steps is not None
+
+    @property
+    def nbytes(self) -> int:
+        """Of what is there."""
+        if isinstance(self.ready, Sent):
+            return self.ready.model.nbytes
+        return self.ready[0].reflections.nbytes if self.ready is not None else 0
+
+    def lights(self, picture: Picture | None) -> bool:
+        """Whether these are its reflections."""
+        return isinstance(self.ready, tuple) and self.ready[1] is picture
+
+    def free(self) -> None:
+        """Take it from the GPU, if it is there."""
+        if self.ready is not None:
+            (self.ready if isinstance(self.ready, Sent) else self.ready[1]).release()
+
     def step(self) -> None:
         """Send a little of it."""
         if self._steps is None:
             self._steps = self._begin(self.reading.result())
         self.ready = next(self._steps)
 
-    def get(self) -> T | None:
+    def get(self) -> Any:
         """It; None while it is on its way. Raises what reading it raised."""
         if self.ready is None and self.reading.done() and (error := self.reading.exception()):
             # The same exception each frame: its traceback would grow by every one of them.
@@ -81,7 +103,8 @@ class Stock:
         self._pictures = 0
         self._driver = " ".join(self._ctx.info[each] for each in ("GL_RENDERER", "GL_VERSION"))
         self._settling = threading.Event()
-        self._orders: dict[tuple[str, Path], _Order[Any]] = {}
+        self._orders: dict[tuple[str, Path], _Order] = {}
+        self._left: list[_Order] = []  # that nothing asks for any more
         self._reader = Reader()
         self._found = cache(_found)  # each file is looked up once
 
@@ -124,12 +147,44 @@ class Stock:
 
     def see(self, picture: np.ndarray, *, estimate: bool) -> None:
         """A new camera picture, BGR: there is time to load something, and it tells of the light."""
-        if not self._orders:
+        if not (self._orders or self._left):
             return
+        self._forget()
         self._advance()
         self._pictures += 1
         if estimate and self._figures.light is not None and self._pictures % _LOOK == 1:
             self._figures.light[0].see(picture)
+
+    def unload(self, file: str | Path) -> None:
+        """Forget a model or environment map. Raises AppError for the map that is the light."""
+        path = self._found(file, ".glb")
+        if self.environment is not None and path == self._found(self.environment, ".hdr"):
+            raise AppError(f"{path.name} is the environment: set another one, or None, before")
+        for kind in ("model", "room"):
+            order = self._orders.pop((kind, path), None)
+            if order is not None:
+                self._left.append(order)
+
+    def _forget(self) -> None:
+        """Free what was unloaded and, where there is more than can be kept, what was not asked for
+        for the longest time. Between frames."""
+        sizes = {key: order.nbytes for key, order in self._orders.items()}
+        total = sum(sizes.values())
+        oldest = (
+            sorted(sizes, key=lambda key: self._orders[key].used) if total > _MOST_BYTES else ()
+        )
+        for key in oldest:
+            if total <= _MOST_BYTES or self._orders[key].used > self._pictures - _LATELY:
+                break
+            total -= sizes[key]
+            self._left.append(self._orders.pop(key))
+        light = self._figures.light
+        left, self._left = self._left, []
+        for order in left:
+            if order.begun or order.lights(light[1] if light is not None else None):
+                self._left.append(order)  # not yet
+            else:
+                order.free()
 
     def told(self, said: DevicePose) -> bool:
         """What a device says of the light as the picture was taken; False: nothing."""
@@ -143,7 +198,7 @@ class Stock:
         """Send something, for about a millisecond."""
         self._reader.look()
         until_s = time.perf_counter() + _A_FRAME_S
-        for order in self._orders.values():
+        for order in (*self._orders.values(), *self._left):
             while order.sending:
                 order.step()
                 if time.perf_counter() >= until_s:
@@ -181,10 +236,11 @@ class Stock:
         read: Callable[[], Any],
         begin: Callable[[Any], Iterator[Any]],
         finish: Callable[[], object] = lambda: None,
-    ) -> _Order[Any]:
+    ) -> _Order:
         key = (kind, path)
         if key not in self._orders:
             self._orders[key] = _Order(self._reader.submit(read, finish), begin)
+        self._orders[key].used = self._pictures
         return self._orders[key]
 
     def _compile(self, path: Path) -> None:
