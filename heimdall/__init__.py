@@ -30,6 +30,7 @@ imported when it is first used, so that `import heimdall` loads none of OpenCV, 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
 from heimdall.system import began as _began  # noqa: F401  # the first import: it notes the time
@@ -219,3 +220,9 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME_OF})
+
+
+if "--heimdall-module" in sys.argv[1:2]:  # a frozen app, started again for one of our processes
+    from heimdall.system import python as _python
+
+    _python.become()

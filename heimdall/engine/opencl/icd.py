@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from heimdall.errors import DeviceError
-from heimdall.system import findings, paths, private
+from heimdall.system import findings, paths, private, python
 from heimdall.system.child import LIMIT_S, report, watch
 from heimdall.system.environment import variables
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 VARIABLE = "OCL_ICD_VENDORS"
 SYSTEM = Path("/etc/OpenCL/vendors")
 PREFIXES = tuple(Path(each) for each in (sys.prefix, site.getuserbase()))
-LOADED = (sys.executable, "-m", "heimdall.engine.opencl.icd")
+LOADED = python.command("heimdall.engine.opencl.icd")
 
 
 @dataclass(frozen=True)

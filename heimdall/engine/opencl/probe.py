@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,12 +22,12 @@ from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.device import devices, driver, is_gpu, label, missing, select
 from heimdall.engine.opencl.version import version
 from heimdall.errors import DeviceError
-from heimdall.system import paths
+from heimdall.system import paths, python
 from heimdall.system.child import LIMIT_S, watch
 
 log = logging.getLogger(__name__)
 
-TRIAL = (sys.executable, "-m", "heimdall.engine.opencl.trial")
+TRIAL = python.command("heimdall.engine.opencl.trial")
 # Steps that need no compiler: what opening a device takes.
 FIRST = ("opens", "clock", "ways", "priority")
 REQUIRED = {  # without these a device is refused

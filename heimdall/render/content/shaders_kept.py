@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import sys
 import threading
 from functools import cache
 from pathlib import Path
 
 from heimdall.errors import ConfigError, DeviceError
 from heimdall.render.programs import SHADERS
+from heimdall.system import python
 from heimdall.system.child import STOPPED, watch
 from heimdall.system.paths import cache_dir, replace_file
 
@@ -34,7 +34,7 @@ def have_kept(model: Path, driver: str, stop: threading.Event) -> None:
         return
     if stop.is_set() or place.exists() or os.environ.get("MESA_SHADER_CACHE_DISABLE"):
         return
-    command = [sys.executable, "-m", "heimdall.render.rehearsing", str(model)]
+    command = python.command("heimdall.render.rehearsing", str(model))
     try:
         outcome = watch(command, stop=stop, yields=True)
         if not outcome.ended:

@@ -13,7 +13,6 @@ import contextlib
 import json
 import logging
 import math
-import sys
 import threading
 import time
 from collections import deque
@@ -30,6 +29,7 @@ from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork
 from heimdall.errors import DeviceError, HeimdallError
 from heimdall.models.base import Network as Declared
+from heimdall.system import python
 from heimdall.system.child import Outcome, watch
 from heimdall.system.faults import say
 from heimdall.system.priority import in_turn, second_in_line
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-CHILD = (sys.executable, "-m", "heimdall.runtime.opening.building_child")
+CHILD = python.command("heimdall.runtime.opening.building_child")
 SILENCE_S = 180.0  # of a child, then it hangs: the largest kernel takes a slow board a minute
 MOST_CHILDREN = 4  # each takes some 300 MB
 _LOOK_S = 0.2

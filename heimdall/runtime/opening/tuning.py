@@ -16,7 +16,6 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -28,7 +27,7 @@ import psutil
 from heimdall.errors import ConfigError
 from heimdall.runtime.opening import background, building
 from heimdall.runtime.opening.background import TUNING
-from heimdall.system import findings, paths, private
+from heimdall.system import findings, paths, private, python
 from heimdall.vocabulary.processors import GPU
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ log = logging.getLogger(__name__)
 
 LIMIT_S = 600.0
 TRIES = 3  # of a network whose tuning did not come to its end
-CHILD = (sys.executable, "-m", "heimdall.runtime.opening.tuning_child")
+CHILD = python.command("heimdall.runtime.opening.tuning_child")
 _OFF = ("off", "0", "no", "false")
 
 

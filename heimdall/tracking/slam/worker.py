@@ -18,6 +18,7 @@ import threading
 import time
 from typing import BinaryIO, cast
 
+from heimdall.system import python
 from heimdall.system.faults import say
 from heimdall.system.priority import behind
 from heimdall.tracking.slam import wire
@@ -31,7 +32,7 @@ MOST_WAITING = 8  # keyframes: points are followed by guessed depths meanwhile
 HANGS_S = 20.0  # without an answer: all other programs may have taken the cores
 WORDS = 8000  # bytes of what it says as it ends
 MOST_BEGUN = 5  # processes: one that ends again and again is not worth more
-COMMAND = ("-m", "heimdall.tracking.slam.worker")
+COMMAND = python.command("heimdall.tracking.slam.worker")
 ONE_CORE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -45,7 +46,7 @@ class MappingProcess:
         self._asked = 0  # answers that are to come
         self._forgotten = 0  # of those, for a map that is no more
         self._known: Map | None = None  # as the tracker has it, for another process
-        self._link: _Link | None = None
+        self._link: _Link | _Here | None = None
 
     @property
     def busy(self) -> bool:
@@ -60,7 +61,12 @@ class MappingProcess:
         """Start the process, so that the first map does not wait for it."""
         if self._link is None and self._begun < MOST_BEGUN:
             self._begun += 1
-            self._link = _Link()
+            try:
+                self._link = _Link()
+            except OSError as error:
+                self.problem = f"the map is made beside frames, which may be late: {say(error)}"
+                log.warning("%s", self.problem)
+                self._link = _Here()
 
     def begin(self, known: Map) -> None:
         """A map to go on with. It is kept: another process begins with it."""
@@ -131,7 +137,7 @@ class _Link:
         self._said: queue.SimpleQueue[wire.Message | None] = queue.SimpleQueue()
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  # until close
         self._process = subprocess.Popen(
-            [sys.executable, *COMMAND],
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
@@ -185,6 +191,32 @@ class _Link:
         self.heard.put(None)
 
 
+class _Here:
+    """Stands in for a process that cannot be started: answers at once, in this one."""
+
+    def __init__(self) -> None:
+        self.heard: queue.SimpleQueue[wire.Message | None] = queue.SimpleQueue()
+        self._mapper = Mapper()
+
+    def say(self, message: wire.Message) -> None:
+        """Do what is said."""
+        self.heard.put(answer(self._mapper, message))
+
+    def last_words(self) -> str:
+        """None: it does not end."""
+        return ""
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def answer(mapper: Mapper, message: wire.Message) -> wire.Message:
+    """What a mapper has found out by what it was told."""
+    if message.kind == "map":
+        return wire.of_update(mapper.begin(wire.to_map(message)))
+    return wire.of_update(mapper.add(wire.to_keyframe(message)))
+
+
 def main() -> None:
     """In the process: do what is said until there is nothing more."""
     import cv2
@@ -194,11 +226,7 @@ def main() -> None:
     heard, said = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is not what is said
     while (message := wire.read(heard)) is not None:
-        if message.kind == "map":
-            found = mapper.begin(wire.to_map(message))
-        else:
-            found = mapper.add(wire.to_keyframe(message))
-        wire.write(said, wire.of_update(found))
+        wire.write(said, answer(mapper, message))
 
 
 if __name__ == "__main__":

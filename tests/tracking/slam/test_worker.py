@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 
@@ -79,7 +80,7 @@ def test_one_that_hangs_is_replaced(mapped, process, monkeypatch):
 
 def test_why_it_ended_is_said_and_its_traceback_logged(mapped, process, monkeypatch, caplog):
     fails = "def adjust(): 1 / 0\nadjust()"
-    monkeypatch.setattr(worker, "COMMAND", ("-c", fails))
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", fails))
     process.begin(mapped.map)
     until_s = time.monotonic() + LIMIT_S
     while not process.problem and time.monotonic() < until_s:
@@ -90,7 +91,7 @@ def test_why_it_ended_is_said_and_its_traceback_logged(mapped, process, monkeypa
 
 
 def test_one_that_ends_again_and_again_is_given_up(mapped, process, monkeypatch):
-    monkeypatch.setattr(worker, "COMMAND", ("-c", "raise SystemExit(3)"))
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", "raise SystemExit(3)"))
     process.begin(mapped.map)
     until_s = time.monotonic() + LIMIT_S
     while "stays as it is" not in process.problem and time.monotonic() < until_s:
@@ -100,3 +101,11 @@ def test_one_that_ends_again_and_again_is_given_up(mapped, process, monkeypatch)
     process.add  # noqa: B018  (nothing more is asked of it)
     assert process._link is None
     assert not process.busy
+
+
+def test_where_no_process_can_be_started_the_map_grows_in_this_one(mapped, process, monkeypatch):
+    monkeypatch.setattr(worker, "COMMAND", ("no Python is here",))
+    process.begin(mapped.map)
+    found = answer(process)[0]
+    assert np.allclose(found.position, Mapper().begin(mapped.map).position, atol=1e-9)
+    assert "beside frames" in process.problem
