@@ -42,6 +42,11 @@ file: `heimdall simulate shopping --device FILE`. This page is written by
   one more chunk adds, median.
 - *GPU free*: how long until a network that runs has made room after it was told to yield.
 - *Stolen*: the share of the cores' time that the host of a virtual machine took meanwhile.
+
+Files of before 29 November 2026 compare a chunk's time with the ops that were planned, not with
+those that ran. Their `gpu_slowdown` is too low where chunks ended early, and so are the latencies
+that were simulated with them. Live latencies of that time include waits behind chunks that had not
+yielded, because a chunk began on the CPU meanwhile.
 """
 _SIMULATED = """
 What a simulation with the machine's file gives for {seconds:.0f} s, beside what was measured (the

@@ -68,7 +68,7 @@ def _as_toml(scenario: Scenario) -> str:
 def source() -> str:
     """The fingerprint of all that a simulation is made of."""
     own = "benchmarks/paper/observed.py"
-    return fingerprint("heimdall/**/*.py", "apps/*.py", "profiles/*.toml", own)
+    return fingerprint("heimdall/**/*.py", "heimdall/lab/**/*.toml", "apps/*.py", own)
 
 
 def simulate_point(point: Point) -> dict[str, Any]:
