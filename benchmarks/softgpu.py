@@ -34,7 +34,7 @@ from heimdall.runtime.execution.processors import Processors
 from heimdall.runtime.run import open_run
 from heimdall.system.softgpu import list_threads
 
-POLICIES = "rr,fifo,normal"
+POLICIES = "rr,rr-30,fifo,normal"
 RENDERING, NETWORKS = "rendering", "networks"
 
 Kernel = tuple[int, int, str, int]  # began and ended (ns), whose queue it was in, enqueued (ns)

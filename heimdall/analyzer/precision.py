@@ -16,6 +16,7 @@ from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork, State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.graph.simplified import version
 from heimdall.system import findings, paths
 from heimdall.vocabulary.enums import Precision
 
@@ -98,7 +99,12 @@ def _error(found: np.ndarray, wanted: np.ndarray) -> float:
 
 def _path(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Path:
     known = gpu.describe()
-    parts = [graph.sha256, *sorted(force_fallback), *(known[each] for each in sorted(known))]
+    parts = [
+        graph.sha256,
+        version(),
+        *sorted(force_fallback),
+        *(known[each] for each in sorted(known)),
+    ]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:24]
     return paths.cache_dir() / "precision" / f"{digest}.json"
 

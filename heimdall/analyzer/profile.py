@@ -9,6 +9,7 @@ from heimdall.analyzer.partition import Chunk, Cut, partition
 from heimdall.analyzer.profiler import Measurement
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork, State
+from heimdall.graph import simplified
 from heimdall.graph.cuts import Held, critical
 from heimdall.graph.graph import Graph
 from heimdall.vocabulary.plans import Exit, StagePlan
@@ -18,6 +19,7 @@ LARGEST = 1 << 62  # of a figure: 146 years in ns
 _DIGESTS = {  # fields whose values say nothing to people, and what it means that they differ
     "sha256": "the network is another one",
     "version": "the code, kernels or tuning that run it have changed",
+    "reading": "the code that reads models, or onnx or onnxruntime, has changed",
 }
 
 
@@ -34,6 +36,7 @@ class ProfileKey:
     cpu: str
     onnxruntime: str
     forced_fallback: tuple[str, ...] = ()
+    reading: str = ""  # the version of what reads models: ops are of its making, too
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class ProfileKey:
             cpu=f"{here['device']}, {here['mode']}",
             onnxruntime=here["driver"],
             forced_fallback=tuple(sorted(force_fallback)),
+            reading=simplified.version(),
         )
 
     def differences(self, other: ProfileKey) -> str:

@@ -100,7 +100,7 @@ class RunOptions:
     full_screen: bool = False  # fill the screen
     press: tuple[tuple[float, str], ...] = ()  # (seconds after warm-up, key): pressed by itself
     realtime: bool | None = None  # real-time software GPU; None: where permitted
-    gpu_policy: str | None = None  # of the software GPU's threads: rr, fifo, normal
+    gpu_policy: str | None = None  # of the software GPU's threads: rr, rr-N, fifo, normal
     build_first: bool = False  # all networks for the GPU before the first frame
     # What requests run on: "gpu", "cpu", further devices as in ``device``, engines. Default: both.
     processors: Sequence[str | Engine] | None = None

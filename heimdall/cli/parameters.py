@@ -159,7 +159,7 @@ realtime_option = click.option(
 policy_option = click.option(
     "--gpu-policy",
     metavar="NAME",
-    help="How the system runs the software GPU: rr, fifo or normal.",
+    help="How the system runs the software GPU: rr, rr-N (slices of N ms), fifo or normal.",
 )
 _shape_option = click.option(
     "--shape",

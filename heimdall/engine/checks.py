@@ -111,13 +111,21 @@ def node_ops(graph: Graph, forced: Collection[str]) -> tuple[Op, ...]:
 
 def check_forced(graph: Graph, forced: Collection[str]) -> None:
     """Raise ModelError when ``force_fallback`` is a lone string, which would match letters."""
+    _check_list(graph.name, forced)
+
+
+def _check_list(networks: str, forced: Collection[str]) -> None:
     if isinstance(forced, str):
-        raise ModelError(f"force_fallback for {graph.name} must be a list of names, not {forced!r}")
+        raise ModelError(
+            f"force_fallback for {networks} must be a list of names, such as [{forced!r}], not "
+            f"{forced!r}"
+        )
 
 
 def check_forced_names(graphs: Sequence[Graph], forced: Collection[str]) -> None:
     """Raise ModelError unless every name in ``force_fallback`` is an op type or a node of one of
-    a DNN's networks: a misspelt one would silently change nothing."""
+    a DNN's networks, in a list: a misspelt one would silently change nothing."""
+    _check_list(", ".join(graph.name for graph in graphs), forced)
     nodes = [node for graph in graphs for node in graph.nodes]
     known = {node.op_type for node in nodes} | {node.name for node in nodes}
     missing = sorted(set(forced) - known)

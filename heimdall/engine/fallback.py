@@ -11,6 +11,7 @@ import onnxruntime as ort
 
 from heimdall.engine.submodels import DONE_BEFORE, PROVIDERS, session_options
 from heimdall.errors import ModelError
+from heimdall.graph import weights
 from heimdall.graph.graph import Graph
 
 
@@ -33,7 +34,7 @@ class FallbackOps:
         named = sorted(nodes)
         few = f"{named}" if len(named) < 9 else f"{named[0]!r} ... {named[-1]!r} ({len(named)})"
         self._what = f"nodes {few} of {graph.name}"
-        self._shapes = {name: graph.tensors[name].shape for name in outputs}
+        self._tensors = [graph.tensors[name] for name in outputs]
         model = _submodel(graph, set(nodes), inputs, outputs)
         level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
         try:
@@ -59,11 +60,11 @@ class FallbackOps:
             made = dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
         except Exception as error:  # onnxruntime raises a dozen types of its own
             raise ModelError(f"{self._what} failed in onnxruntime: {error}") from error
-        for name, array in made.items():
-            if array.shape != self._shapes[name]:
+        for tensor in self._tensors:
+            if not tensor.fits(made[tensor.name].shape):
                 raise ModelError(
-                    f"{self._what} make {name!r} of shape {array.shape}, where "
-                    f"{self._shapes[name]} was inferred; fix the attributes of these nodes"
+                    f"{self._what} make {tensor.name!r} of shape {made[tensor.name].shape}, where "
+                    f"{tensor.shape} was inferred; fix the attributes of these nodes"
                 )
         return made
 
@@ -75,11 +76,7 @@ def _submodel(
     pairs = zip(graph.nodes, graph.bare.graph.node, strict=True)
     nodes = [proto for node, proto in pairs if node.name in names]
     used = {name for proto in nodes for name in proto.input}
-    constants = [
-        onnx.numpy_helper.from_array(graph.constants[name], name)
-        for name in sorted(used)
-        if name in graph.constants
-    ]
+    constants = weights.stored(graph.bare, graph.constants, used)
     part = onnx.helper.make_graph(
         nodes,
         f"{graph.name}-fallback",
@@ -98,4 +95,5 @@ def _submodel(
 def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
     tensor = graph.tensors[name]
     kind = onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype)
-    return onnx.helper.make_tensor_value_info(name, kind, tensor.shape)
+    shape = [None if size < 0 else size for size in tensor.shape]
+    return onnx.helper.make_tensor_value_info(name, kind, shape)

@@ -109,7 +109,7 @@ class NullNetwork(LoadedNetwork[State]):
     def read(self, state: State, leave: Collection[str] = ()) -> dict[str, np.ndarray]:
         names = check_read(self, state, leave)
         tensors = (self.graph.tensors[name] for name in names)
-        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
+        return {tensor.name: np.zeros(tensor.some_shape, tensor.dtype) for tensor in tensors}
 
     @property
     def handovers(self) -> Mapping[int, tuple[str, ...]]:
@@ -119,7 +119,7 @@ class NullNetwork(LoadedNetwork[State]):
 
     def hand_over(self, state: State) -> dict[str, np.ndarray]:
         tensors = (self.graph.tensors[name] for name in self.handovers[state.position])
-        return {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in tensors}
+        return {tensor.name: np.zeros(tensor.some_shape, tensor.dtype) for tensor in tensors}
 
     def take_over(
         self,

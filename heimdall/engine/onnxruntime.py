@@ -166,7 +166,7 @@ class OnnxRuntimeNetwork(LoadedNetwork[OnnxRuntimeState]):
         names = check_read(self, state, leave)
         found = {name: state.values[name].numpy() for name in names}
         for tensor in map(self.graph.tensors.__getitem__, names):
-            if found[tensor.name].shape != tensor.shape:
+            if not tensor.fits(found[tensor.name].shape):
                 raise ModelError(
                     f"onnxruntime makes {tensor.name!r} of {self.graph.name} of shape "
                     f"{found[tensor.name].shape}, where {tensor.shape} was inferred"

@@ -269,7 +269,7 @@ class RemoteNetwork(LoadedNetwork[RemoteState]):
             found, why = None, f": {error}"
         else:
             why = "" if found is None else f" but {found.dtype} of shape {found.shape}"
-        if found is None or found.shape != tensor.shape or found.dtype != tensor.dtype:
+        if found is None or not tensor.fits(found.shape) or found.dtype != tensor.dtype:
             raise ModelError(
                 f"{self._engine.address} answers no {tensor.dtype} of shape {tensor.shape} as "
                 f"output {tensor.name!r} of {self._name!r}{why}"
@@ -315,5 +315,6 @@ def datatype(dtype: np.dtype) -> str:
 
 
 def _fits(own: tuple[int, ...], theirs: list[int]) -> bool:
-    """Whether a shape may be ours: what a server declares as -1 may be anything."""
-    return len(own) == len(theirs) and all(t in (-1, o) for o, t in zip(own, theirs, strict=True))
+    """Whether a shape may be ours: what either declares as -1 may be anything."""
+    pairs = zip(own, theirs, strict=False)
+    return len(own) == len(theirs) and all(-1 in pair or len({*pair}) == 1 for pair in pairs)

@@ -60,7 +60,7 @@ def node_bytes(graph: Graph, node: Node) -> int:
 
 def _elements(graph: Graph, name: str) -> int:
     tensor = graph.tensors.get(name)
-    return math.prod(tensor.shape) if tensor is not None else 0
+    return math.prod(tensor.some_shape) if tensor is not None else 0
 
 
 def _shape(graph: Graph, node: Node, index: int) -> tuple[int, ...]:

@@ -23,22 +23,36 @@ from heimdall.graph import limits, weights
 from heimdall.graph.exits import DeclaredExit, order_nodes
 from heimdall.graph.onnx_file import NOTE, Inputs, read_model
 from heimdall.graph.simplified import Simplified, scan, simplified_model
-from heimdall.graph.values import attributes_of
+from heimdall.graph.values import attributes_of, is_plain
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Name, fixed shape and element type of one value of the graph."""
+    """Name, shape and element type of one value of the graph.
+
+    A size of -1 is known only when the network has run: of an output that depends on the data.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
 
     @property
+    def some_shape(self) -> tuple[int, ...]:
+        """``shape`` with 1 for each size that is not known."""
+        return tuple(1 if size < 0 else size for size in self.shape)
+
+    @property
     def bytes(self) -> int:
-        return limits.count(self.shape) * self.dtype.itemsize
+        return limits.count(self.some_shape) * self.dtype.itemsize
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """May the tensor have this shape?"""
+        return len(shape) == len(self.shape) and all(
+            size in (-1, found) for size, found in zip(self.shape, shape, strict=True)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +80,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes in topological order, every tensor with a fixed shape, constants as arrays."""
+    """Nodes in topological order, every tensor with a shape, constants as arrays."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -135,13 +149,14 @@ def load_graph(path: str | Path, shapes: Inputs | Sequence[int] | None = None) -
     shape is what the input always is: a sampling rate, say. Where nothing is said, a free batch is
     one, and free sides of a picture are 480 x 640.
 
-    Branches whose condition is known then are part of the graph. Other control flow makes the
-    whole model one node, which runs on the CPU.
+    Branches whose condition is known then are part of the graph. Other control flow, types that
+    numpy lacks and shapes that depend on the data make the whole model one node, which onnxruntime
+    runs on the CPU.
 
     Raises ModelError, naming the file and the node, for anything that cannot be run:
-    unreadable or truncated files, opsets outside 9-23, unknown ops, shapes that do not infer or
-    do not fit, tensors larger than ``limits`` allows, sparse tensors, external data
-    outside the model's folder. Nothing is allocated for what is too large.
+    unreadable or truncated files, opsets older than 7 or newer than onnx, unknown ops, shapes that
+    do not fit, tensors larger than ``limits`` allows, inputs that are no tensors of numbers,
+    external data outside the model's folder. Nothing is allocated for what is too large.
 
     Shapes follow from those of the inputs: what the file says of others may be stale. Models in
     half precision become float32 (``half``), quantised ones become float networks that round
@@ -170,20 +185,14 @@ def _load(
     read: Callable[[], Simplified],
     numbers: Mapping[str, float] = MappingProxyType({}),
 ) -> Graph:
-    try:
-        found = read()
-        digest = content.copy()
-        for value in found.model.graph.input:
-            dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-            digest.update(repr((value.name, dims)).encode())
-        for name, number in numbers.items():
-            digest.update(repr((name, number)).encode())
-        graph = _to_graph(path, found, digest.hexdigest())
-    except ModelError:
-        raise
-    except Exception as error:
-        # A damaged file can break any step: names that are no text, types that do not exist.
-        raise ModelError(f"model {path} is corrupt: {type(error).__name__}: {error}") from error
+    found = read()
+    digest = content.copy()
+    for value in found.model.graph.input:
+        dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        digest.update(repr((value.name, dims)).encode())
+    for name, number in numbers.items():
+        digest.update(repr((name, number)).encode())
+    graph = _to_graph(path, found, digest.hexdigest())
     for entry in found.model.metadata_props:
         if entry.key == NOTE:
             log.info("%s", entry.value)
@@ -202,17 +211,12 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
         if value.name in constants:
             continue
         kind = value.type.tensor_type
-        shape = [dim.dim_value for dim in kind.shape.dim]
-        if kind.HasField("shape") and all(size > 0 for size in shape):
-            dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
-            if dtype.hasobject:
-                raise ModelError(f"tensor {value.name!r} of {path} holds text, not numbers")
-            if dtype.isbuiltin != 1:  # float8, int4 and others that numpy itself has not
-                raise ModelError(
-                    f"tensor {value.name!r} of {path} is {dtype}, which is not supported; export "
-                    "in float32"
-                )
-            tensors[value.name] = Tensor(value.name, tuple(shape), dtype)
+        if not is_plain(value.type):
+            named = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
+            raise ModelError(f"tensor {value.name!r} of {path} is {named}: export in float32")
+        shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        tensors[value.name] = Tensor(value.name, tuple(shape), dtype)
     nodes = []
     for proto in model.graph.node:
         node = Node(
@@ -223,12 +227,6 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
             attributes=attributes_of(proto),
             domain=proto.domain if proto.domain != "ai.onnx" else "",
         )
-        for name in node.outputs:
-            if name and name not in tensors:
-                raise ModelError(
-                    f"node {node.name!r} ({node.op_type}) of {path}: the shape of its output "
-                    f"{name!r} cannot be inferred, or is empty; fix the input shapes"
-                )
         nodes.append(node)
     _check_peak(path, nodes, tensors, [value.name for value in model.graph.output])
     return Graph(

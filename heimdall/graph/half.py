@@ -13,16 +13,22 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, numpy_helper
 
+from heimdall.graph.control_flow import nodes_of
+
 _HALF = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _TYPES = ("to", "dtype", "output_dtype")  # attributes that name an element type
 
 
 def widen(model: onnx.ModelProto) -> None:
     """Make every half-precision tensor of a model float32: weights, what nodes are told to make,
-    inputs and outputs. A weight that is cast to float32 takes the place of its Cast."""
-    graph = model.graph
-    _drop_casts(graph)
-    for value in [*graph.input, *graph.output]:
+    inputs and outputs, also of graphs inside nodes. A weight that is cast to float32 takes the
+    place of its Cast."""
+    _drop_casts(model.graph)
+    _widen_graph(model.graph)
+
+
+def _widen_graph(graph: onnx.GraphProto) -> None:
+    for value in [*graph.input, *graph.output, *graph.value_info]:
         if value.type.tensor_type.elem_type in _HALF:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
     for item in graph.initializer:
@@ -33,6 +39,8 @@ def widen(model: onnx.ModelProto) -> None:
                 _widen_tensor(attribute.t)
             elif attribute.name in _TYPES and attribute.i in _HALF:
                 attribute.i = TensorProto.FLOAT
+            for inner in [attribute.g, *attribute.graphs]:
+                _widen_graph(inner)
 
 
 def _widen_tensor(tensor: TensorProto) -> None:
@@ -45,7 +53,7 @@ def _drop_casts(graph: onnx.GraphProto) -> None:
     stored = {item.name: item for item in graph.initializer if item.data_type in _HALF}
     if not stored:
         return
-    readers = Counter(name for node in graph.node for name in node.input)
+    readers = Counter(name for _, node in nodes_of(graph) for name in node.input)
     readers.update(value.name for value in graph.output)
     kept = []
     for node in graph.node:

@@ -7,6 +7,7 @@ is wrong with it is said with its name.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ from heimdall.graph import control_flow, limits
 from heimdall.graph.checks import BY_VALUE, MisfitError, Site, check_node
 from heimdall.graph.folding import Constants
 from heimdall.graph.limits import count, say_bytes
+from heimdall.graph.opsets import write_defaults
 from heimdall.graph.sessions import first_line, open_session
 from heimdall.graph.values import (
     attributes_of,
     check_stored,
     constant_of,
     fixed_shape,
+    is_plain,
+    is_whole,
     opset_of,
     tensor_bytes,
     tensor_type,
 )
+from heimdall.graph.whole import OnlyWholeError
 from heimdall.graph.windows import drop_windows_outside
 
 _STANDARD = ("", "ai.onnx")
@@ -42,8 +47,9 @@ _KINDS = {value: name.lower() for name, value in TensorProto.DataType.items()}
 def infer(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without nodes that depend on constants alone, and with the type of every tensor.
 
-    Raises ModelError, naming the node, for what does not fit, is too large, or cannot be known
-    without running it; UnknownPathError where that is which of its nodes run.
+    Raises ModelError, naming the node, for what does not fit or is too large; OnlyWholeError for a
+    type that is no number of numpy's, and for what is not known before it runs: a shape, or which
+    nodes run.
     """
     walk = _Walk(path, model)
     for index, node in enumerate(model.graph.node):
@@ -95,6 +101,10 @@ class _Walk:
         elif folds:
             self._constants.add(node, types, where)
         else:
+            for name in filter(None, [*node.input, *node.output]):
+                if not is_plain(self._types[name]):
+                    kind = _KINDS.get(self._types[name].tensor_type.elem_type, "no tensor")
+                    raise OnlyWholeError(f"{where}: {name!r} is {kind}")
             self._kept.append(node)
 
     def _is_empty(self, node: onnx.NodeProto) -> bool:
@@ -115,7 +125,7 @@ class _Walk:
     def _branch(self, index: int, node: onnx.NodeProto, where: str) -> None:
         """The branch of an If whose condition is known takes its place."""
         if node.op_type != "If" or node.input[0] not in self._constants:
-            raise control_flow.UnknownPathError(where)
+            raise OnlyWholeError(f"{where}: what runs is not known beforehand")
         taken = control_flow.branch(node, bool(self._constants.array(node.input[0]).all()))
         self._read |= {name for _, inner in control_flow.nodes_of(taken) for name in inner.input}
         for item in taken.initializer:
@@ -132,7 +142,7 @@ class _Walk:
         if node.op_type == "Constant":
             stored = constant_of(node)
             if stored is None:
-                raise ModelError(f"{where}: it holds text or sparse numbers")
+                raise OnlyWholeError(f"{where}: it holds text")
         elif node.op_type in ("Shape", "Size"):
             shape = fixed_shape(self._types[node.input[0]])
             if shape is None:
@@ -169,6 +179,8 @@ class _Walk:
             found = fixed_shape(types[node.output[0]])
             if found and drop_windows_outside(node, attributes, shapes[0][2:], found[2:]):
                 types = self._inferred(node, where, values)
+        if standard and node.op_type == "Einsum" and _broadcasts(attributes["equation"], shapes):
+            raise OnlyWholeError(f"{where}: a size of 1 broadcasts, which ONNX does not infer")
         bounded = folds and node.op_type in _COUNTED
         for name, kind_of in types.items():
             if bounded and fixed_shape(kind_of) is None:
@@ -192,8 +204,7 @@ class _Walk:
     def _whole(self, node: onnx.NodeProto) -> bool:
         """Are the elements of its first input integers?"""
         first = node.input[0] if node.input else ""
-        kind = self._types[first].tensor_type.elem_type if first else 0
-        return "int" in _KINDS.get(kind, "")
+        return bool(first) and is_whole(self._types[first])
 
     def _inferred(
         self, node: onnx.NodeProto, where: str, values: dict[int, np.ndarray]
@@ -216,7 +227,8 @@ class _Walk:
             if any(name not in found or fixed_shape(found[name]) is None for name in named):
                 found = dict(found) | self._asked(node)
         except Exception as error:  # C++ exceptions of several types
-            raise ModelError(f"{where} does not fit its inputs: {first_line(error)}") from error
+            why = f"{where} does not fit its inputs: {first_line(error)}"
+            raise OnlyWholeError(why) from error  # onnxruntime may be less strict
         types = {}
         for index, name in enumerate(node.output):
             if (
@@ -227,7 +239,7 @@ class _Walk:
                 node.output[index] = ""  # not asked for (the mask of a Dropout)
         for name in filter(None, node.output):
             if name not in found or not found[name].HasField("tensor_type"):
-                raise ModelError(
+                raise OnlyWholeError(
                     f"{where}: the type of its output {name!r} cannot be inferred, or is no tensor"
                 )
             types[name] = found[name]
@@ -249,6 +261,10 @@ class _Walk:
 
     def _asked(self, node: onnx.NodeProto) -> dict[str, TypeProto]:
         """Types by what an op is made of, or by onnxruntime, for ops that only it knows."""
+        if node.domain in _STANDARD:
+            schema: Any = onnx.defs.get_schema(node.op_type, self._opset, "")
+            if schema.has_function:  # of all attributes
+                write_defaults(node, schema)
         graph = helper.make_graph(
             [node],
             "node",
@@ -286,9 +302,7 @@ class _Walk:
         """``full``: it must have elements."""
         shape = fixed_shape(kind)
         if shape is None or (full and not all(shape)):
-            raise ModelError(
-                f"{what}: its shape cannot be inferred, or is empty; fix the input shapes"
-            )
+            raise OnlyWholeError(f"{what}: its shape is not known before it runs, or is empty")
         size = tensor_bytes(kind.tensor_type.elem_type, shape)
         if size > limits.TENSOR_BYTES:
             raise ModelError(
@@ -318,6 +332,19 @@ class _Walk:
 
     def _value(self, name: str) -> onnx.ValueInfoProto:
         return onnx.ValueInfoProto(name=name, type=self._types[name])
+
+
+def _broadcasts(equation: str, shapes: Sequence[tuple[int, ...] | None]) -> bool:
+    """Has a label of the result of an Einsum several sizes? Inference takes the first."""
+    if "." in equation:
+        return False
+    left, _, result = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    for term, shape in zip(left.split(","), shapes, strict=False):
+        for label, size in zip(term, shape or (), strict=False):
+            if label in result and sizes.setdefault(label, size) != size:
+                return True
+    return False
 
 
 def _numpy(kind: TypeProto) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -8,7 +8,7 @@ so op names of every engine still lead back to the file.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,24 @@ import onnx.inliner
 from onnx import helper, numpy_helper
 
 from heimdall.errors import ModelError
-from heimdall.graph import control_flow, decoder, half, inference, packed_weights, quantised
+from heimdall.graph import (
+    control_flow,
+    decoder,
+    half,
+    inference,
+    opsets,
+    packed_weights,
+    quantised,
+    whole,
+)
 from heimdall.graph.external_data import read_external_data
+from heimdall.graph.opsets import OPSETS
 from heimdall.graph.sessions import first_line, open_session
-from heimdall.graph.values import fixed_shape, node_name, opset_of
+from heimdall.graph.values import dense, fixed_shape, node_name, opset_of
+from heimdall.graph.whole import OnlyWholeError
 
-OPSETS = range(9, 24)
-_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "com.microsoft"}  # what onnxruntime can run
+# What onnxruntime can run, or defines by other ops
+_DOMAINS = {"", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview", "com.microsoft"}
 
 NOTE = "heimdall.note"  # a key of metadata
 Inputs = Mapping[str, Sequence[int] | float]  # shapes, or numbers that inputs always are
@@ -36,6 +47,18 @@ def read_model(
 ) -> tuple[onnx.ModelProto, int]:
     """The simplified model and its opset; every node is named and every output is written by a
     node. Raises ModelError as ``graph.load_graph`` says."""
+    try:
+        return _read(path, raw, shapes)
+    except OnlyWholeError as error:
+        if isinstance(shapes, Mapping) and decoder.CONTEXT in shapes:
+            raise  # nobody but the engine keeps a cache of that length
+        return _read(path, raw, shapes, whole_for=str(error))
+
+
+def _read(
+    path: Path, raw: bytes, shapes: Inputs | Sequence[int] | None, whole_for: str = ""
+) -> tuple[onnx.ModelProto, int]:
+    """See ``read_model``; ``whole_for``: why the model must be one node."""
     model = _parse(path, raw)
     generates = isinstance(shapes, Mapping) and decoder.CONTEXT in shapes
     if generates:
@@ -47,25 +70,31 @@ def read_model(
     if generates:
         shapes = decoder.input_shapes(path, model, shapes)  # type: ignore[arg-type]
     _fix_input_shapes(path, model, shapes)
+    model = opsets.settle(path, model)
+    half.widen(model)
+    opset = opset_of(model)
+    if whole_for:
+        model, left = whole.as_one_node(path, model, whole_for)
+        out = f", without its outputs {left}, which are no tensors of numbers" if left else ""
+        note(model, f"{whole_for}, so all of it runs on the CPU{out}")
+        return model, opset
     _forget_shapes(model)
     if any(node.op_type in control_flow.OPS for node in model.graph.node):
-        try:
-            model = _known_branches(path, model)
-        except control_flow.UnknownPathError as node:
-            why = f"{node}: what runs is not known beforehand"
-            whole = control_flow.as_one_node(path, model, why)
-            note(whole, f"{why}, so all of it runs on the CPU")
-            return whole, opset
-    half.widen(model)
+        model = _known_branches(path, model)
     packed_weights.unpack(path, model)
-    quantised.rewrite(path, model)
+    rewritten = quantised.rewrite(path, model)
     if generates:
         model = decoder.rewrite(path, model)
-    return _simplify(path, model), opset
+    try:
+        return _simplify(path, model), opset
+    except ModelError as error:
+        if rewritten and not isinstance(error, OnlyWholeError):  # the file may still be right
+            raise OnlyWholeError(f"{error} (as floats)") from error
+        raise
 
 
 def _known_branches(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without control flow. Raises UnknownPathError where that cannot be."""
+    """The model without control flow. Raises OnlyWholeError where that cannot be."""
     _name_nodes(model)
     made = inference.infer(path, model)
     made.metadata_props.extend(model.metadata_props)
@@ -89,10 +118,20 @@ def _parse(path: Path, raw: bytes) -> onnx.ModelProto:
         ) from error
     if not model.graph.node:
         raise ModelError(f"model {path} has no nodes: it is corrupt or not an ONNX model")
+    if not all(isinstance(name, str) for name in _names(model.graph)):
+        raise ModelError(f"model {path} is corrupt: a name in it is no text")
     outputs = [value.name for value in model.graph.output]
     if not outputs or "" in outputs or len(set(outputs)) < len(outputs):
         raise ModelError(f"model {path} has outputs {outputs}: one or more of different names")
     return model
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
+    """All of them; those that are no UTF-8 are bytes."""
+    yield from (each.name for each in [*graph.input, *graph.output, *graph.initializer])
+    for _, node in control_flow.nodes_of(graph):
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
 
 
 def _read_payload(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
@@ -100,12 +139,24 @@ def _read_payload(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
     read_external_data(path, model)
     try:
         onnx.checker.check_model(model)
+        _make_dense(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
     except Exception as error:
         # the checker and the inliner raise types of their own
         raise ModelError(f"model {path} is not a valid ONNX file: {first_line(error)}") from error
     return model
+
+
+def _make_dense(model: onnx.ModelProto) -> None:
+    """Sparse constants as onnxruntime reads them, too: with all their zeros."""
+    graph = model.graph
+    graph.initializer.extend(map(dense, graph.sparse_initializer))
+    del graph.sparse_initializer[:]
+    for _, node in control_flow.nodes_of(graph):
+        if node.op_type == "Constant" and node.attribute[0].name == "sparse_value":
+            value = dense(node.attribute[0].sparse_tensor)
+            node.attribute[0].CopyFrom(helper.make_attribute("value", value))
 
 
 def _drop_overridable_constants(model: onnx.ModelProto) -> None:
@@ -123,10 +174,15 @@ def _drop_overridable_constants(model: onnx.ModelProto) -> None:
 
 def _checked_opset(path: Path, model: onnx.ModelProto) -> int:
     opset = opset_of(model)
+    nodes = control_flow.nodes_of(model.graph)
+    if not opset and not any(node.domain in ("", "ai.onnx") for _, node in nodes):
+        opset = opsets.KNOWN  # not one standard op: any will do
+        model.opset_import.append(helper.make_opsetid("", opset))
     if opset not in OPSETS:
         raise ModelError(
             f"model {path} uses ONNX opset {opset}; supported are {OPSETS.start} to "
-            f"{OPSETS.stop - 1}. Convert it with onnx.version_converter."
+            f"{OPSETS.stop - 1}, the newest that onnx {onnx.__version__} knows. Convert it with "
+            "onnx.version_converter, or install a newer onnx."
         )
     return opset
 
@@ -149,15 +205,35 @@ def _fix_input_shapes(
     for name in shapes:
         if name not in names:
             raise ModelError(f"model {path} has no input {name!r}; its inputs are {names}")
+    sizes = _named_sizes(inputs, shapes)
     for value in list(inputs):
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {value.name!r} of {path} is not a tensor")
         given = shapes.get(value.name)
+        if given is None:
+            for dim in value.type.tensor_type.shape.dim:
+                if dim.dim_param in sizes:
+                    dim.dim_value = sizes[dim.dim_param]
         if isinstance(given, int | float):
             model.graph.initializer.append(_always(path, value, given))
             inputs.remove(value)
         else:
             _fix_input_shape(path, model, value, given)
+
+
+def _named_sizes(inputs: Sequence[onnx.ValueInfoProto], shapes: Inputs) -> dict[str, int]:
+    """Free sizes by their names in the file: those of given shapes, then 1 for a batch."""
+    sizes: dict[str, int] = {}
+    for value in inputs:
+        given, dims = shapes.get(value.name), value.type.tensor_type.shape.dim
+        if given is not None and not isinstance(given, int | float) and len(given) == len(dims):
+            named = zip(dims, given, strict=True)
+            sizes |= {dim.dim_param: int(size) for dim, size in named if dim.dim_param}
+    for value in inputs:
+        dims = value.type.tensor_type.shape.dim
+        if len(dims) > 1 and dims[0].dim_param:
+            sizes.setdefault(dims[0].dim_param, 1)
+    return sizes
 
 
 def _always(path: Path, value: onnx.ValueInfoProto, number: float) -> onnx.TensorProto:
@@ -186,8 +262,8 @@ def _fix_input_shape(
             declared.add()
     if shape is None:
         dims = [dim.dim_value for dim in declared]
-        if len(dims) == 4 and dims[0] <= 0:
-            dims[0] = 1  # a free batch dimension is one image
+        if len(dims) > 1 and dims[0] <= 0:
+            dims[0] = 1  # a free batch is one
         if (assumed := _picture(dims)) != dims:
             dims = assumed
             note(
@@ -227,14 +303,9 @@ def _picture(dims: list[int]) -> list[int]:
 
 
 def _refuse_unsupported(path: Path, model: onnx.ModelProto, opset: int) -> None:
-    if model.graph.sparse_initializer:
-        name = model.graph.sparse_initializer[0].values.name
-        raise ModelError(f"model {path}: sparse tensor {name!r} is not supported; make it dense")
     functions = {(item.domain, item.name) for item in model.functions}
     for index, node in control_flow.nodes_of(model.graph):
         where = control_flow.where(path, index, node)
-        if any(item.name == "sparse_value" for item in node.attribute):
-            raise ModelError(f"{where}: sparse tensors are not supported; make it dense")
         if (node.domain, node.op_type) in functions:
             continue
         if node.domain not in _DOMAINS:
@@ -266,15 +337,15 @@ def _simplify(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _compare(path: Path, model: onnx.ModelProto, found: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise ModelError where onnxruntime infers another shape than ONNX: it would compute that."""
+    """Raise OnlyWholeError where onnxruntime infers another shape than ONNX, and computes it."""
     makers = {name: node for node in model.graph.node for name in node.output}
     for value in [*model.graph.value_info, *model.graph.output]:
         shape = tuple(_dims(value))
         if found.get(value.name, shape) != shape and value.name in makers:
             node = makers[value.name]
-            raise ModelError(
+            raise OnlyWholeError(
                 f"node {node.name!r} ({node.op_type}) of {path}: ONNX gives its output the shape "
-                f"{list(shape)}, onnxruntime {list(found[value.name])}; change its attributes"
+                f"{list(shape)}, onnxruntime {list(found[value.name])}"
             )
 
 

@@ -17,17 +17,17 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from heimdall.errors import ModelError
 from heimdall.graph.sessions import first_line
 from heimdall.graph.values import attributes_of, constant_of, keep_named, node_name
+from heimdall.graph.whole import OnlyWholeError
 
 _BYTES = TensorProto.UINT8
 
 
 def unpack(path: Path, model: onnx.ModelProto) -> None:
     """Make products of packed weights plain: no bias, x as it is, whole blocks, else floats; and
-    tables floats. Raises ModelError, naming the node, for weights of other sizes than it says, that
-    are computed, or have an order of their own."""
+    tables floats. Raises OnlyWholeError, naming the node, for weights of other sizes than it says,
+    that are computed, or have an order of their own."""
     graph = model.graph
     if not any(node.op_type in _UNPACKED for node in graph.node):
         return
@@ -38,7 +38,7 @@ def unpack(path: Path, model: onnx.ModelProto) -> None:
         try:
             nodes += unpacked(graph, stored, node) if unpacked else [node]
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ModelError(
+            raise OnlyWholeError(
                 f"node {node_name(index, node)!r} ({node.op_type}) of {path} has weights that do "
                 f"not fit: {first_line(error)}"
             ) from error

@@ -8,14 +8,19 @@ onnxruntime's kernels do it, and then the rounding, half to even. See ``whole_nu
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import onnx
 
 from heimdall.errors import ModelError
+from heimdall.graph.checks import MisfitError
 from heimdall.graph.quantised_ops import REWRITES
 from heimdall.graph.values import attributes_of, constant_of, node_name, opset_of
+from heimdall.graph.whole import OnlyWholeError
 from heimdall.graph.whole_numbers import SUMS, WholeNumbers
+
+log = logging.getLogger(__name__)
 
 LEAST_OPSET = 11  # the first with Round
 # Ops that neither mix nor compare with other numbers: whole numbers pass through them as floats.
@@ -40,13 +45,15 @@ def is_quantised(node: onnx.NodeProto) -> bool:
     return kind in _OTHERS or kind in REWRITES or "quantize" in kind.lower() or kind[:2] == "QL"
 
 
-def rewrite(path: Path, model: onnx.ModelProto) -> None:
-    """Replace the quantised ops of a model; it is changed only where there are any.
+def rewrite(path: Path, model: onnx.ModelProto) -> bool:
+    """Replace the quantised ops of a model; True if there were any, else nothing is changed.
 
-    Raises ModelError, naming the node, for those that are not known here.
+    Raises OnlyWholeError, naming the node, for those that are not known here.
     """
-    if any(is_quantised(node) for node in model.graph.node):
+    found = any(is_quantised(node) for node in model.graph.node)
+    if found:
         _Rewriting(path, model).all()
+    return found
 
 
 class _Rewriting:
@@ -69,9 +76,9 @@ class _Rewriting:
             self._where = f"node {name!r} ({node.op_type}) of {self._path}"
             if is_quantised(node):
                 if opset < LEAST_OPSET:
-                    raise ModelError(
+                    raise OnlyWholeError(
                         f"{self._where}: quantised networks need opset {LEAST_OPSET} or newer, "
-                        f"not {opset}. Convert it with onnx.version_converter."
+                        f"not {opset} (onnx.version_converter converts them)"
                     )
                 self._rewrite(node)
             elif node.op_type in _PASSES and node.input and node.input[0] in self._numbers.kinds:
@@ -97,15 +104,15 @@ class _Rewriting:
     def _rewrite(self, node: onnx.NodeProto) -> None:
         known = REWRITES.get(node.op_type)
         if known is None or not node.input:
-            raise ModelError(
-                f"{self._where}: this quantised op is not supported; export in float32, or "
-                "quantise with onnxruntime's quantize_static in QDQ format"
-            )
+            raise OnlyWholeError(f"{self._where}: this quantised op is not known here")
         try:
             known(self._numbers, node, [*node.input, *[""] * 9], attributes_of(node))
+        except MisfitError as error:
+            raise ModelError(f"{self._where}: {error}") from error
         except (IndexError, KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ModelError(
-                f"{self._where}: its scales and zero points are not supported: {error}"
+            log.debug("%s", self._where, exc_info=True)
+            raise OnlyWholeError(
+                f"{self._where}: its scales and zero points are not known here: {error}"
             ) from error
 
     def _keep(self, node: onnx.NodeProto) -> None:

@@ -12,6 +12,7 @@ import zlib
 import cv2
 import numpy as np
 
+from heimdall.graph.bounds import within
 from heimdall.graph.graph import Graph, Tensor
 
 PATCHES = 16  # along the longer side
@@ -20,8 +21,9 @@ NOISE = 0.2  # weight of white noise against the rest
 
 
 def sample_inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
-    """An array for every input. Pictures are -1..1 (integers: 0..255, of a table's rows those that
-    it has); vectors, such as style weights, are positive and sum to one; a cache is full."""
+    """An array for every input. Pictures are -1..1 (integers: 0..255, where they lead to rows of a
+    table those that it has); vectors, such as style weights, are positive and sum to one; a cache
+    is full."""
     found = {
         tensor.name: np.asarray(
             _sample(tensor, np.random.default_rng([seed, zlib.crc32(tensor.name.encode())]))
@@ -31,13 +33,14 @@ def sample_inputs(graph: Graph, seed: int = 0) -> dict[str, np.ndarray]:
     for name, rows in _table_rows(graph).items():
         if name in found and found[name].dtype.kind in "iu":
             found[name] %= rows
-    return found | _lengths(graph)
+    return within(graph, found | _lengths(graph), np.random.default_rng(seed))
 
 
 def zero_inputs(graph: Graph) -> dict[str, np.ndarray]:
-    """Zeros for every input, but for the lengths of a cache, which is full."""
+    """Zeros for every input, but for the lengths of a cache, which is full, and for what leads to
+    rows that no table has."""
     zeros = {tensor.name: np.zeros(tensor.shape, tensor.dtype) for tensor in graph.inputs}
-    return zeros | _lengths(graph)
+    return within(graph, zeros | _lengths(graph), np.random.default_rng(0))
 
 
 def _table_rows(graph: Graph) -> dict[str, int]:

@@ -3,6 +3,7 @@ its errors arrive as exceptions, of a dozen types of its own, whose first line s
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,14 @@ def open_session(model: onnx.ModelProto, simplified: Path | None = None) -> ort.
     options.add_session_config_entry("session.disable_prepacking", "1")  # for few runs, no copies
     options.log_severity_level = 4
     return ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+
+
+@cache
+def onnxruntime_version() -> tuple[int, ...]:
+    """Its first two numbers."""
+    import onnxruntime as ort
+
+    return tuple(int(part) for part in ort.__version__.split(".")[:2])
 
 
 def first_line(error: Exception) -> str:

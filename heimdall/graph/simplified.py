@@ -115,10 +115,11 @@ def version() -> str:
     """Changes with all that takes part in simplifying."""
     import onnxruntime
 
-    digest = hashlib.sha256()
+    versions = f"{onnx.__version__} {onnxruntime.__version__} {_FORMAT}"
+    digest = hashlib.sha256(versions.encode())
     for file in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
-    return f"{digest.hexdigest()} {onnx.__version__} {onnxruntime.__version__} {_FORMAT}"
+    return digest.hexdigest()[:12]
 
 
 def _read(file: Path) -> Simplified | None:

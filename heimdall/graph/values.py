@@ -23,11 +23,41 @@ _BITS: dict[int, int] = {
     **dict.fromkeys((TensorProto.COMPLEX64,), 64),
     **dict.fromkeys((TensorProto.COMPLEX128,), 128),
 }
+# Those that share a byte, by their numbers in ONNX: older releases of onnx have no names for them.
+_BITS |= {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # uint4, int4, float4e2m1, uint2, int2
 
 
 def tensor_bytes(kind: int, shape: Sequence[int]) -> int:
-    """What a tensor of an ONNX type takes; a byte an element where that is smaller or unknown."""
-    return count(shape) * _BITS.get(kind, 8) // 8
+    """What a tensor of an ONNX type takes in a file; a byte an element where that is unknown."""
+    return -(-count(shape) * _BITS.get(kind, 8) // 8)
+
+
+def is_plain(kind: TypeProto) -> bool:
+    """Is it a tensor of numbers of a type that numpy has?"""
+    if not kind.HasField("tensor_type"):
+        return False
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
+    return dtype.isbuiltin == 1 and not dtype.hasobject
+
+
+def is_whole(kind: TypeProto) -> bool:
+    """Are its elements integers, as far as is known?"""
+    return "INT" in TensorProto.DataType.Name(kind.tensor_type.elem_type)
+
+
+def dense(sparse: onnx.SparseTensorProto) -> TensorProto:
+    """A sparse tensor as a dense one of the same name. Raises ModelError if that is too large."""
+    values = numpy_helper.to_array(sparse.values)
+    what = f"sparse tensor {sparse.values.name!r}"
+    size = tensor_bytes(sparse.values.data_type, sparse.dims)
+    if any(each < 0 for each in sparse.dims) or size > limits.TENSOR_BYTES:
+        raise ModelError(f"{what} of shape {list(sparse.dims)} takes {say_bytes(size)}")
+    places = numpy_helper.to_array(sparse.indices)
+    if places.ndim == 2:  # one row a value, else they count all elements before it
+        places = np.ravel_multi_index(tuple(places.T), tuple(sparse.dims))
+    found = np.zeros(count(sparse.dims), values.dtype)
+    found[places] = values
+    return numpy_helper.from_array(found.reshape(sparse.dims), sparse.values.name)
 
 
 def tensor_type(kind: int, shape: tuple[int, ...]) -> TypeProto:

@@ -7,7 +7,7 @@ array. Engines that run ONNX get the whole model, made when they load it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import prod
 
 import numpy as np
@@ -45,6 +45,17 @@ def attach(bare: onnx.ModelProto, constants: Mapping[str, np.ndarray]) -> onnx.M
     for item in _detached(model):
         item.raw_data = constants[item.name].tobytes()
     return model
+
+
+def stored(
+    bare: onnx.ModelProto, constants: Mapping[str, np.ndarray], names: Collection[str]
+) -> list[onnx.TensorProto]:
+    """Copies of these of a model's constants, with the detached weights in their places again."""
+    part = onnx.ModelProto()
+    part.graph.initializer.extend(each for each in bare.graph.initializer if each.name in names)
+    for item in _detached(part):
+        item.raw_data = constants[item.name].tobytes()
+    return list(part.graph.initializer)
 
 
 def _detached(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:

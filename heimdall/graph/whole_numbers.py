@@ -17,6 +17,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from heimdall.graph.checks import MisfitError
+
 _EXACT = 1 << 24
 _RANGES: dict[int, tuple[int, int]] = {
     TensorProto.UINT8: (0, 255),
@@ -204,7 +206,7 @@ class WholeNumbers:
     def _check_scale(self, name: str) -> None:
         array = self.array(name)
         if array is not None and not (np.isfinite(array).all() and (array > 0).all()):
-            raise ValueError(f"scale {array.tolist()}")
+            raise MisfitError(f"scale {array.tolist()}: scales are positive numbers")
 
     def dequantise(
         self, x: str, scale: str, zero: str, axis: int = 1, into: str = "", block: int = 0

@@ -220,6 +220,7 @@ def plan(
         return SoftwareGpu(allowed[:wanted], allowed, Confinement.UNCONFINED)
     if policy is not None:
         realtime = policy.realtime
+        policy.check()
     if not _can_confine():
         if realtime:
             raise DeviceError(f"{sys.platform} has no real-time software GPU; leave it out")

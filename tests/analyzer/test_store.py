@@ -8,6 +8,7 @@ import pytest
 from heimdall.analyzer import store
 from heimdall.analyzer.store import load_or_measure
 from heimdall.engine.null import NullEngine
+from heimdall.graph import simplified
 from heimdall.graph.graph import graph_from_model
 from heimdall.system import paths
 
@@ -85,6 +86,14 @@ def test_profile_of_another_driver_or_engine_version_is_measured_again(
         f"the saved timings of six are out of date ({said}): measuring it again, once"
     ]
     assert json.loads(only(places).read_text())["key"][field] == "99"
+
+
+def test_profile_of_a_graph_that_other_code_read_is_measured_again(graph, gpu, caplog, monkeypatch):
+    load_or_measure(graph, gpu, CPU)
+    monkeypatch.setattr(simplified, "version", lambda: "newer")
+    load_or_measure(graph, gpu, CPU)
+    assert gpu.loads == 2
+    assert "the code that reads models" in caplog.text
 
 
 def test_modes_and_forced_fallbacks_have_profiles_of_their_own(graph, gpu, places):

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from heimdall.engine import open_engine
 from heimdall.errors import ModelError
-from heimdall.graph import control_flow
+from heimdall.graph import whole
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
 from tests.graph.models import FLOAT, model
@@ -124,7 +124,7 @@ def test_a_number_that_the_input_cannot_be_is_refused(tmp_path):
 def test_what_is_not_known_runs_whole_and_on_the_cpu(engine, caplog):
     caplog.set_level(logging.INFO)
     graph = graph_from_model(by_sampling_rate())
-    assert [each.op_type for each in graph.nodes] == [control_flow.WHOLE]
+    assert [each.op_type for each in graph.nodes] == [whole.WHOLE]
     assert "'choice' (If)" in caplog.text
     assert "on the CPU" in caplog.text
     opened = open_engine(engine)

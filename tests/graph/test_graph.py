@@ -231,9 +231,10 @@ def test_damaged_byte_gives_a_graph_or_a_model_error(tmp_path, place, value):
         assert load_graph(path).nodes
 
 
-@pytest.mark.parametrize("opset", [7, 8, 24, 99])
+@pytest.mark.parametrize("opset", [6, 99])
 def test_opset_out_of_range_is_refused(opset):
-    with pytest.raises(ModelError, match=rf"opset {opset}; supported are 9 to 23"):
+    newest = onnx.defs.onnx_opset_version()
+    with pytest.raises(ModelError, match=rf"opset {opset}; supported are 7 to {newest}"):
         graph_from_model(relu(opset=opset))
 
 
@@ -246,20 +247,27 @@ def test_unknown_op_is_refused_with_its_node(domain):
     assert "strange" in str(caught.value)
 
 
-def test_tensor_of_a_type_for_quantised_networks_is_refused_by_name():
-    nodes = [
-        helper.make_node("Cast", ["x"], ["small"], to=TensorProto.FLOAT8E4M3FN),
-        helper.make_node("Cast", ["small"], ["y"], to=FLOAT),
-    ]
-    with pytest.raises(ModelError, match=r"'small'.*float8.*export in float32"):
-        graph_from_model(model(nodes, {"x": [4]}, ["y"], opset=19, ir_version=9))
+@pytest.mark.parametrize("places", [[1, 5], [[0, 1], [1, 2]]])
+@pytest.mark.parametrize("as_constant", [True, False])
+def test_sparse_weights_become_dense(places, as_constant):
+    values = helper.make_tensor("thin", FLOAT, [2], [1.0, 2.0])
+    at = numpy_helper.from_array(np.array(places), "at")
+    sparse = helper.make_sparse_tensor(values, at, [2, 3])
+    nodes = [helper.make_node("Mul", ["x", "thin"], ["y"])]
+    if as_constant:
+        nodes.insert(0, helper.make_node("Constant", [], ["thin"], sparse_value=sparse))
+    proto = model(nodes, {"x": [2, 3]}, ["y"])
+    if not as_constant:
+        proto.graph.sparse_initializer.append(sparse)
+    (weights,) = graph_from_model(proto).constants.values()
+    np.testing.assert_array_equal(weights, [[0, 1, 0], [0, 0, 2]])
 
 
-def test_sparse_weights_are_refused_by_name():
+def test_a_sparse_weight_of_terabytes_is_refused_by_name():
     proto = relu()
     values = helper.make_tensor("thin", FLOAT, [1], [1.0])
     places = helper.make_tensor("at", TensorProto.INT64, [1], [0])
-    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
+    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [1 << 40]))
     with pytest.raises(ModelError, match="sparse tensor 'thin'"):
         graph_from_model(proto)
 
@@ -284,19 +292,6 @@ def test_weights_that_do_not_fit_are_refused_with_their_node():
     weights = np.ones((4, 5, 1, 1), np.float32)
     with pytest.raises(ModelError, match="odd"):
         graph_from_model(model([conv], {"x": [1, 3, 4, 4]}, ["y"], {"w": weights}))
-
-
-def test_empty_tensor_is_refused_with_its_node():
-    cut = helper.make_node("Slice", ["x", "from", "to"], ["y"], "nothing")
-    bounds = {"from": np.array([0, 0]), "to": np.array([1, 0])}
-    with pytest.raises(ModelError, match=r"'nothing' \(Slice\).*empty"):
-        graph_from_model(model([cut], {"x": [1, 4]}, ["y"], bounds))
-
-
-def test_shape_that_depends_on_the_data_is_refused_with_its_node():
-    node = helper.make_node("NonZero", ["x"], ["y"], "where")
-    with pytest.raises(ModelError, match=r"'where' \(NonZero\)|cannot be loaded"):
-        graph_from_model(model([node], {"x": [1, 4]}, ["y"]))
 
 
 def test_impossible_constant_is_refused_with_its_node():

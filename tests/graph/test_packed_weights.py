@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from onnx import TensorProto, helper
 from heimdall.errors import ModelError
 from heimdall.graph.graph import load_graph
 from heimdall.graph.packed_weights import unpack
+from heimdall.graph.whole import WHOLE
 from tests.graph.models import model
 
 RNG = np.random.default_rng(11)
@@ -135,11 +137,13 @@ def test_a_table_that_is_the_last_product_too():
     np.testing.assert_allclose(run(net, feeds), wanted, atol=1e-6)
 
 
-def test_an_order_of_its_own_is_refused(tmp_path):
+def test_an_order_of_its_own_runs_whole_on_the_cpu(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
     path = tmp_path / "ordered.onnx"
     onnx.save(product(64, 8, 4, 32, "", order=True), path)
-    with pytest.raises(ModelError, match="MatMulNBits"):
-        load_graph(path)
+    (node,) = load_graph(path).nodes
+    assert node.op_type == WHOLE
+    assert "MatMulNBits" in caplog.text
 
 
 def test_a_file_keeps_them(tmp_path):

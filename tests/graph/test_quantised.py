@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.errors import DeviceError, ModelError
 from heimdall.graph.graph import Graph, graph_from_model, load_graph
+from heimdall.graph.whole import WHOLE
 from heimdall.system import paths
 from tests.graph.models import FLOAT, model, node
 
@@ -287,24 +290,33 @@ def test_halves_are_rounded_to_even_and_ends_are_clipped():
     ],
 )
 def test_quantised_ops_that_are_not_known_are_refused_with_their_node(odd):
-    with pytest.raises(ModelError, match=rf"'odd' \({odd.op_type}\).*not supported"):
+    with pytest.raises(ModelError, match=rf"'odd' \({odd.op_type}\).*not known here"):
         graph_from_model(model([odd], {"x": [4]}, {"y": FLOAT}, SX))
 
 
-def test_a_scale_for_each_channel_of_a_computed_tensor_is_refused_with_its_node():
+def test_a_scale_for_each_channel_of_a_computed_tensor_runs_whole(caplog):
+    caplog.set_level(logging.INFO)
     nodes = [
         node("QuantizeLinear", ["x", "sw"], ["q"], "odd"),
         node("Cast", ["q"], ["y"], to=FLOAT),
     ]
-    with pytest.raises(ModelError, match=r"'odd' \(QuantizeLinear\).*each channel"):
-        graph_from_model(model(nodes, {"x": [1, 4, 2, 2]}, {"y": FLOAT}, {"sw": SW}))
+    made = model(nodes, {"x": [1, 4, 2, 2]}, {"y": FLOAT}, {"sw": SW})
+    assert [each.op_type for each in graph_from_model(made).nodes] == [WHOLE]
+    assert re.search(r"'odd' \(QuantizeLinear\).*each channel.*on the CPU", caplog.text)
 
 
-def test_an_opset_without_rounding_is_refused_with_its_node():
+def test_a_scale_that_is_no_positive_number_is_refused_with_its_node():
+    nodes = [node("QuantizeLinear", ["x", "s"], ["q"], "odd"), node("Cast", ["q"], ["y"], to=FLOAT)]
+    with pytest.raises(ModelError, match=r"'odd' \(QuantizeLinear\).*scale -0.1.*positive"):
+        graph_from_model(model(nodes, {"x": [4]}, {"y": FLOAT}, {"s": np.float32(-0.1)}))
+
+
+def test_an_opset_without_rounding_runs_whole(caplog):
+    caplog.set_level(logging.INFO)
     nodes = [node("QuantizeLinear", ["x", "sx", "zx"], ["q"], "odd")]
     made = model(nodes, {"x": [4]}, {"q": TensorProto.UINT8}, {**SX, **ZX}, opset=10)
-    with pytest.raises(ModelError, match=r"'odd' \(QuantizeLinear\).*opset 11 or newer"):
-        graph_from_model(made)
+    assert [each.op_type for each in graph_from_model(made).nodes] == [WHOLE]
+    assert re.search(r"'odd' \(QuantizeLinear\).*opset 11 or newer", caplog.text)
 
 
 # --- whole networks ---

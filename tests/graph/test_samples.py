@@ -88,3 +88,76 @@ def test_a_cache_is_full(inputs_of):
     assert {name: each.shape for name, each in found.items()} == {
         each.name: each.shape for each in graph.inputs
     }
+
+
+def table_behind(nodes, constants=None, kind=TensorProto.INT64, index="i"):
+    """Rows of a table of eleven, by what nodes make of ``ids``."""
+    made = model(
+        [*nodes, node("Gather", ["lines", index], ["y"], "rows")],
+        {"ids": [1, 6]},
+        ["y"],
+        {"lines": np.arange(33, dtype=np.float32).reshape(11, 3), **(constants or {})},
+        kind=kind,
+        opset=17,
+    )
+    return graph_from_model(made)
+
+
+ONE, TEN, HUNDRED = {"c": np.int64(1)}, {"c": np.int64(10)}, {"c": np.int64(100)}
+BEHIND = {
+    "offset": ([node("Sub", ["ids", "c"], ["i"])], ONE),
+    "far offset": ([node("Sub", ["ids", "c"], ["i"])], HUNDRED),
+    "other offset": ([node("Add", ["ids", "c"], ["i"])], {"c": np.int64(-300)}),
+    "from the end": ([node("Sub", ["c", "ids"], ["i"])], TEN),
+    "factor": ([node("Mul", ["ids", "c"], ["i"])], {"c": np.int64(3)}),
+    "least": ([node("Max", ["ids", "c"], ["i"])], ONE),
+    "clip": ([node("Clip", ["ids", "a", "b"], ["i"])], {"a": np.int64(1), "b": np.int64(99)}),
+    "cast": ([node("Cast", ["ids"], ["i"], to=TensorProto.INT32)], {}),
+    "mod": ([node("Mod", ["ids", "c"], ["i"])], TEN),
+    "where": (
+        [node("Less", ["ids", "z"], ["n"]), node("Where", ["n", "z", "ids"], ["i"])],
+        {"z": np.int64(0)},
+    ),
+    "twice": (
+        [node("Add", ["ids", "c"], ["j"]), node("Unsqueeze", ["j", "axis"], ["i"])],
+        {"c": np.int64(-7), "axis": np.array([0])},
+    ),
+    "itself": ([node("Identity", ["ids"], ["i"])], {}),
+}
+
+
+@pytest.mark.parametrize("inputs_of", [sample_inputs, zero_inputs])
+@pytest.mark.parametrize("what", BEHIND)
+def test_simple_ops_before_a_table_are_followed(what, inputs_of):
+    graph = table_behind(*BEHIND[what])
+    network = OnnxRuntimeEngine().load(graph)
+    inputs = inputs_of(graph)
+    assert network.infer(network.new_state(), inputs)["y"].size  # onnxruntime refuses other rows
+    if inputs_of is sample_inputs:
+        assert len(set(inputs["ids"].flat)) > 1
+
+
+def test_a_table_that_floats_lead_to():
+    nodes = [node("Mul", ["ids", "c"], ["f"]), node("Cast", ["f"], ["i"], to=TensorProto.INT64)]
+    graph = table_behind(nodes, {"c": np.float32(100)}, kind=TensorProto.FLOAT)
+    network = OnnxRuntimeEngine().load(graph)
+    assert network.infer(network.new_state(), sample_inputs(graph))["y"].size
+
+
+def test_integers_that_divide_are_not_zero():
+    made = model(
+        [node("Div", ["x", "by"], ["q"]), node("Cast", ["q"], ["y"], to=TensorProto.FLOAT)],
+        {"x": [4], "by": [4]},
+        ["y"],
+        kind=TensorProto.INT64,
+    )
+    for inputs_of in (sample_inputs, zero_inputs):
+        assert inputs_of(graph_from_model(made))["by"].all()
+
+
+def test_where_no_samples_fit_it_says_how_to_give_them(caplog):
+    nodes = [node("Mul", ["ids", "zero"], ["z"]), node("Add", ["z", "far"], ["i"])]
+    graph = table_behind(nodes, {"zero": np.int64(0), "far": np.int64(99)})
+    sample_inputs(graph)
+    assert "'ids'" in caplog.text
+    assert "shapes={'ids': 1}" in caplog.text

@@ -19,8 +19,7 @@ from heimdall.engine.opencl.launch import Traits
 from heimdall.engine.opencl.lowered import Module
 from heimdall.engine.opencl.lowering import lower
 from heimdall.engine.opencl.move_views import hoist_transposes, simplify_reshapes
-from heimdall.engine.opencl.verify import BrokenModuleError, verify
-from heimdall.errors import ModelError
+from heimdall.engine.opencl.verify import verify
 from heimdall.graph.graph import Graph
 
 Pass = Callable[[Module, Traits], None]
@@ -60,9 +59,8 @@ def lower_for(
     graph: Graph, traits: Traits, force_fallback: Collection[str] = (), after: After | None = None
 ) -> Module:
     """What is placed on a device with ``traits``: a graph lowered, and rewritten by all passes."""
-    if traits.dtype.itemsize < 4:
-        force_fallback = [*force_fallback, *_counting(graph)]
-    module = lower(graph, force_fallback)
+    counting = _counting(graph) if traits.dtype.itemsize < 4 else ()
+    module = lower(graph, force_fallback, counting)
     run_passes(module, traits, after)
     return module
 
@@ -81,14 +79,10 @@ def run_passes(module: Module, traits: Traits, after: After | None = None) -> No
     """Rewrite a module for a device with ``traits``, in place.
 
     ``after(name, module)`` is told of ``LOWERING`` and of each pass that changed something. Raises
-    BrokenModuleError, naming the pass, when one leaves what cannot be run; ModelError when it is
-    not the passes that do.
+    BrokenModuleError, naming the pass, when one leaves what cannot be run.
     """
     tell = after or (lambda name, module: None)
-    try:
-        verify(module)
-    except BrokenModuleError as error:
-        raise ModelError(f"a node does not fit the tensors that it is given: {error}") from error
+    verify(module)
     tell(LOWERING, module)
     for name, rewrite in PASSES:
         ops, shapes = list(module.ops), dict(module.shapes)

@@ -45,7 +45,7 @@ def _problems(module: Module, fitting: set[int]) -> Iterator[tuple[Lowered | Non
             yield op, f"makes {min(made.intersection(op.outputs))!r}, which is there already"
         made.update(op.outputs)
         stood_for.update(op.nodes)
-        if id(op) not in fitting and (problem := _misfit(module, op)):
+        if id(op) not in fitting and (problem := misfit(module, op)):
             yield op, problem
     for name in module.outputs:
         if name not in made:
@@ -54,7 +54,7 @@ def _problems(module: Module, fitting: set[int]) -> Iterator[tuple[Lowered | Non
         yield None, f"no op stands for node {min(lost)!r}"
 
 
-def _misfit(module: Module, op: Lowered) -> str:
+def misfit(module: Module, op: Lowered) -> str:
     """What is wrong with the tensors of an op; empty when nothing is."""
     shapes = module.shapes
     try:

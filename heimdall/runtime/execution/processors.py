@@ -134,6 +134,7 @@ def open_processors(
         if gpu.hardware:
             software.release()
         elif software.realtime:
+            stack.enter_context(software.policy.in_force())
             stack.enter_context(cores_awake())
         cpu = stack.enter_context(contextlib.closing(open_engine("onnxruntime", processor=CPU)))
         more: dict[str, Engine] = {}

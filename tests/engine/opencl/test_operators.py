@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from heimdall.errors import ModelError
+from heimdall.engine.opencl.lowered import Transpose
+from heimdall.engine.opencl.operators.context import TABLE, Operator
 
 EXAMPLES = int(os.environ.get("HEIMDALL_EXAMPLES", "8"))
 few = settings(
@@ -456,10 +457,48 @@ def test_shapes_without_elements_in_common(check, build):
     check(build([node("Add", "x c")], {"x": (math.prod([2, 3]),)}, {"c": np.float32(1)}))
 
 
-def test_an_attribute_that_does_not_fit_names_the_node(engine, build):
-    graph = build([node("GridSample", "x g", "a"), node("Einsum", "a z", equation="abcd,de->abce")],
-                  {"x": (1, 2, 3, 3), "g": (1, 4, 5, 2), "z": (5, 3)})  # fmt: skip
-    last = graph.nodes[-1]
-    broken = replace(last, attributes={**last.attributes, "equation": "abcd,ce->abde"})
-    with pytest.raises(ModelError, match=r"Einsum.* do not fit"):
-        engine.load(replace(graph, nodes=(*graph.nodes[:-1], broken), sha256="broken"))
+@pytest.mark.parametrize(
+    ("error", "said"), [(ValueError("no such axis"), "no such axis"), (None, "does not make")]
+)
+def test_a_lowering_that_fails_falls_back_and_says_so(
+    engine, build, shared, monkeypatch, caplog, error, said
+):
+    """``error``: None for ops that do not fit the tensors of the node."""
+    graph = build([node("Tanh", "x", "a"), node("Erf", "a")], {"x": (1, 2, 3, 3)})
+
+    def fail(context):
+        if error is not None:
+            raise error
+        return [replace(context.op(Transpose((0, 2, 1)), "a"))]
+
+    monkeypatch.setitem(TABLE, "Erf", Operator(fail, False))
+    network = engine.load(replace(graph, sha256=f"broken {said}"))
+    assert [op.fallback for op in network.ops] == [False, True]
+    assert "'Erf" in caplog.text
+    assert said in caplog.text
+    inputs = {"x": np.linspace(-1, 1, 18, dtype=np.float32).reshape(1, 2, 3, 3)}
+    found = shared.run(network, network.new_state(), inputs)["y"]
+    np.testing.assert_allclose(found, shared.reference(graph, inputs)["y"], atol=1e-6)
+
+
+def test_what_is_no_error_of_numbers_is_not_taken_for_one(engine, build, monkeypatch):
+    def fail(context):
+        raise AttributeError("a slip")
+
+    monkeypatch.setitem(TABLE, "Erf", Operator(fail, False))
+    graph = build([node("Erf", "x")], {"x": (1, 2, 3, 3)})
+    with pytest.raises(AttributeError, match="a slip"):
+        engine.load(replace(graph, sha256="slip"))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", ((3, 1), (4, 5))),
+        ("ij,jk->ik", ((3, 4), (1, 5))),
+        ("bij,bkj->bik", ((2, 3, 1), (2, 4, 5))),
+    ],
+)
+def test_a_size_of_one_in_an_einsum_broadcasts(check, build, equation, shapes):
+    inputs = dict(zip("xz", shapes, strict=True))
+    check(build([node("Einsum", "x z", equation=equation)], inputs))

@@ -22,26 +22,23 @@ from heimdall.engine.opencl.operators import (  # noqa: F401  (they register the
     windows,
 )
 from heimdall.engine.opencl.operators.context import FLOAT, TABLE, TRUTH, Context
-from heimdall.errors import ModelError
 from heimdall.graph.graph import Graph, Node
+from heimdall.graph.opsets import is_newer
 
 
 def lower_node(module: Module, node: Node) -> list[Lowered] | None:
     """The lowered ops of a node, or None where it must fall back to the CPU.
 
-    New tensors and constants are added to ``module``. Raises ModelError where the node's inputs and
-    attributes do not fit each other.
+    New tensors and constants are added to ``module``. Raises ValueError, IndexError or
+    ArithmeticError where the lowering does not get along with the node: a fault of the lowering,
+    for the graph was checked.
     """
+    if is_newer(node, module.graph.opset):
+        return None
     operator = TABLE.get(f"{node.domain}:{node.op_type}" if node.domain else node.op_type)
     if operator is None or not (operator.any_type or _all_float(module.graph, node)):
         return None
-    try:
-        return operator.lowering(Context(module, node))
-    except (ValueError, IndexError, ArithmeticError) as error:
-        raise ModelError(
-            f"node {node.name!r} ({node.op_type}) of {module.graph.name}: its inputs and "
-            f"attributes do not fit each other: {error}"
-        ) from error
+    return operator.lowering(Context(module, node))
 
 
 def _all_float(graph: Graph, node: Node) -> bool:

@@ -41,9 +41,11 @@ def _gelu(context: Context) -> list[Lowered]:
 
 
 @register(*_BINARY)
-def _binary(context: Context) -> list[Lowered]:
+def _binary(context: Context) -> list[Lowered] | None:
     """Two tensors, or any number of them, one after the other."""
     inputs, op_type = context.node.inputs, context.node.op_type
+    if op_type == "Mod" and not context.attribute("fmod", 0):
+        return None  # of floats since opset 28, with the sign of the divisor
     power = context.scalar(1)
     if op_type == "Pow" and power in (1.0, 2.0, 0.5):
         function = {1.0: "identity", 2.0: "square", 0.5: "sqrt"}[power]
@@ -100,6 +102,8 @@ def _batch_norm(context: Context) -> list[Lowered] | None:
     shape = (1, -1, *[1] * (len(context.x) - 2))
     chain = Chain(context)
     if context.attribute("training_mode", 0) or len(context.outputs) > 1:
+        return None
+    if not context.attribute("spatial", 1):  # opset 7 and 8: numbers for each value
         return None
     arrays = [context.constant(index) for index in range(1, 5)]
     if any(array is None for array in arrays):

@@ -146,6 +146,11 @@ def _einsum(context: Context) -> list[Lowered] | None:
     if any(len(set(term)) < len(term) for term in (*terms, result)):
         return None
     chain, names = Chain(context), list(context.node.inputs)
+    shapes = [dict(zip(t, chain.shape(n), strict=True)) for t, n in zip(terms, names, strict=True)]
+    for index, shape in enumerate(shapes):  # a size of 1 that broadcasts: the others have the label
+        full = [k for k in shape if shape[k] == max(each.get(k, 1) for each in shapes)]
+        names[index] = chain.reshape(names[index], [shape[label] for label in full])
+        terms[index] = "".join(full)
     for index, term in enumerate(terms):  # what only one of them has is summed
         others = {*result, *"".join(terms[:index] + terms[index + 1 :])}
         alone = [axis for axis, label in enumerate(term) if label not in others]
