@@ -69,7 +69,8 @@ def _lengths(graph: Graph) -> dict[str, np.ndarray]:
 def _sample(tensor: Tensor, random: np.random.Generator) -> np.ndarray:
     if len(tensor.shape) <= 1:
         values = random.random(tensor.shape)
-        values = values / values.sum() if len(tensor.shape) else values
+        # a lone number may be a threshold: at exactly 1 rounding would decide
+        values = values / values.sum() if np.size(values) > 1 else values
     elif len(tensor.shape) == 4:
         values = _picture(tensor.shape, random)
     else:

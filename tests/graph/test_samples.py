@@ -51,6 +51,12 @@ def test_vectors_are_weights_that_sum_to_one():
     assert weights.sum() == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_lone_number_is_no_end_of_what_a_threshold_may_be(shape):
+    for seed in range(9):
+        assert 0 < sample_inputs(with_inputs(shape), seed)["x0"].item() < 1
+
+
 def test_pictures_make_detectors_and_masks_respond():
     for file in ("seg_selfie_256.onnx", "ppocrv4_det_dynamic.onnx"):
         graph = load_graph(paths.ASSETS / "models" / file, bundled_shapes().get(file))

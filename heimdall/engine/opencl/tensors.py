@@ -72,9 +72,11 @@ class Tensors:
         return list(dict.fromkeys(names))
 
     def forms(self, name: str) -> list[Stored]:
-        """What there is of a tensor on the device: a picture, an array, or both."""
+        """What there is of a tensor on the device: a picture, an array, or both; that of an input
+        which is written is first, before what an op converts it to."""
         found = self.pictures.get(name), self.arrays.get(name)
-        return [value for value in found if value is not None]
+        forms = [value for value in found if value is not None]
+        return sorted(forms, key=lambda value: not value.storage.dedicated)
 
     def _shape(self, name: str) -> tuple[int, ...]:
         return self.module.shapes[name]

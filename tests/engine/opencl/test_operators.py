@@ -491,6 +491,12 @@ def test_what_is_no_error_of_numbers_is_not_taken_for_one(engine, build, monkeyp
         engine.load(replace(graph, sha256="slip"))
 
 
+@pytest.mark.parametrize("shape", [(1,), (), (3, 1, 1), (8,), (1, 1), (3, 8, 8)])
+@pytest.mark.parametrize("op", ["Add", "Mul", "Max"])
+def test_an_input_that_is_no_picture_meets_one(check, build, op, shape):
+    check(build([node(op, "x t")], {"x": (1, 3, 8, 8), "t": shape}))
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes"),
     [
