@@ -185,7 +185,10 @@ def _load(
     read: Callable[[], Simplified],
     numbers: Mapping[str, float] = MappingProxyType({}),
 ) -> Graph:
-    found = read()
+    try:
+        found = read()
+    except UnicodeError as error:
+        raise ModelError(f"model {path} is corrupt: a name in it is no text ({error})") from error
     digest = content.copy()
     for value in found.model.graph.input:
         dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]

@@ -23,3 +23,8 @@ def test_a_type_or_node_of_any_stage_is_known(stages):
 def test_a_name_that_matches_nothing_is_refused_with_the_types_there_are(stages):
     with pytest.raises(ModelError, match=r"'Convolution'.*op types there: .*Conv, "):
         check_forced_names(stages, ["Conv", "Convolution"])
+
+
+def test_a_lone_string_is_refused_as_one(stages):
+    with pytest.raises(ModelError, match=r"such as \['Conv'\], not 'Conv'"):
+        check_forced_names(stages, "Conv")

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.external_data_helper
 import pytest
 from onnx import helper
 
 from heimdall.errors import ModelError
+from heimdall.graph.external_data import read_external_data
 from heimdall.graph.graph import load_graph
 from heimdall.lab.exits.storing import refer
 from tests.networks import small_model
@@ -115,3 +117,21 @@ def test_weights_that_stand_in_another_file_are_read_from_there(tmp_path):
     found = load_graph(tmp_path / "net.onnx").constants
     np.testing.assert_array_equal(found["w"], weights)
     np.testing.assert_array_equal(found["b"], -weights)
+
+
+@pytest.mark.parametrize("kind", ["INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2"])
+@pytest.mark.parametrize("count", [5, 8])
+def test_elements_that_share_a_byte_take_what_the_file_says(tmp_path, kind, count):
+    odd = getattr(onnx.TensorProto, kind, None)
+    if odd is None:
+        pytest.skip("this onnx does not know the type")
+    bits = 2 if kind.endswith("INT2") else 4
+    size = -(-count * bits // 8)
+    (tmp_path / "w.bin").write_bytes(bytes(size))
+    tensor = onnx.TensorProto(name="w", data_type=odd, dims=[count], raw_data=bytes(size))
+    onnx.external_data_helper.set_external_data(tensor, "w.bin", offset=0, length=size)
+    tensor.ClearField("raw_data")
+    model = onnx.ModelProto()
+    model.graph.initializer.append(tensor)
+    read_external_data(tmp_path / "net.onnx", model)
+    assert len(model.graph.initializer[0].raw_data) == size

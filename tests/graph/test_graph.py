@@ -97,6 +97,24 @@ def test_free_batch_dimension_is_one_picture():
     ).inputs[0].shape == (1, 3, 4, 4)
 
 
+@pytest.mark.parametrize("sizes", [[16000], [128], [3, 4, 4], [2, 3, 4, 5]])
+def test_a_free_batch_is_one_for_any_number_of_axes(sizes):
+    graph = graph_from_model(
+        model([helper.make_node("Relu", ["x"], ["y"])], {"x": ["N", *sizes]}, ["y"])
+    )
+    assert graph.inputs[0].shape == (1, *sizes)
+
+
+def test_sizes_of_one_name_are_the_same(tmp_path):
+    nodes = [helper.make_node("Add", ["x", "z"], ["a"]), helper.make_node("Mul", ["a", "n"], ["y"])]
+    free = model(nodes, {"x": ["N", "L"], "z": ["N", "L"], "n": ["N", 1]}, ["y"])
+    graph = load_graph(save(tmp_path, free), {"x": [2, 16]})
+    assert [each.shape for each in graph.inputs] == [(2, 16), (2, 16), (2, 1)]
+    line = model([helper.make_node("Relu", ["x"], ["y"])], {"x": ["samples"]}, ["y"])
+    with pytest.raises(ModelError, match=r"'x'.*'samples'.*shapes="):
+        graph_from_model(line)
+
+
 def test_shapes_replace_free_and_fixed_dimensions(tmp_path):
     free = model([helper.make_node("Relu", ["x"], ["y"])], {"x": [1, 3, "h", "w"]}, ["y"])
     assert load_graph(save(tmp_path, free), (1, 3, 6, 5)).outputs[0].shape == (1, 3, 6, 5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import helper
@@ -265,3 +267,12 @@ def test_bundled_networks_are_little_but_convolutions(assets, name, allowed):
     absorbed = find_edges(module).absorbed
     left = {op.kind for op in module.ops if id(op) not in absorbed}
     assert left - {"reshape"} <= allowed
+
+
+def test_a_node_that_is_named_like_an_op_type_is_one_node(build):
+    """In half precision nodes that make indices run on the CPU: not all that are of such a type."""
+    nodes = [node("Abs", "x", "a"), node("Neg", "a")]
+    graph = build(nodes, {"x": (1, 3, 2, 2)})
+    named = replace(graph.nodes[0], name="Neg")
+    module = lowering.lower(replace(graph, nodes=(named, graph.nodes[1])), on_cpu=["Neg"])
+    assert [op.spec.falls_back for op in module.ops] == [True, False]
