@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -254,6 +255,28 @@ def test_a_clip_played_once_ends_and_keeps_its_last_frame(clip: Path) -> None:
         frame = source.latest()
         assert frame.sequence == 4
         assert abs(int(frame.image[0, 0, 0]) - 200) < 8
+
+
+@pytest.mark.parametrize(("fps", "expected"), [(0, [90, 10, 60]), (5, [200, 200, 200])])
+def test_frames_are_due_as_far_apart_as_the_source_says(fps: float, expected: list[int]) -> None:
+    """Or, if a rate is asked for, at that."""
+    gaps = iter([5, 90, 10, 60, 1])
+
+    class Varying(FakeReader):
+        def gap_ns(self) -> int:
+            return next(gaps) * 10**6
+
+    reader = Varying([_picture(level) for level in range(5)], live=False, fps=1)
+    seen: list[capture.Frame] = []
+    source = Source(lambda: reader, "clip", loop=False, fps=fps)
+    source.observe = seen.append
+    with closing(source):
+        assert source.wait_first(PATIENCE_S)
+        source.latest()
+        _until(lambda: source.ended)
+    due = [each.captured_ns for each in seen[-4:]]
+    apart = [(after - before) / 1e6 for before, after in itertools.pairwise(due)]
+    assert apart == pytest.approx(expected, abs=1e-3)
 
 
 def test_late_frames_of_a_clip_are_passed_over() -> None:
