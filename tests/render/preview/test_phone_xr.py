@@ -10,6 +10,7 @@ import tarfile
 import time
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 
@@ -75,7 +76,8 @@ DEVICE = """
     render() {}
     computeHitTestResults() { return []; }
   });
-  Object.defineProperty(XRView.prototype, "camera", {get: () => ({width: 1280, height: 960})});
+  Object.defineProperty(XRView.prototype, "camera", {
+    configurable: true, get: () => ({width: 1280, height: 960})});
   const {XRSession, XRFrame} = IWER; // light, which it lacks, too
   XRSession.prototype.requestLightProbe = async function () {
     return {probeSpace: await this.requestReferenceSpace("local")};
@@ -131,8 +133,10 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(run, iwer, tmp_path_factory):
-    no_clip = tmp_path_factory.mktemp("clip") / "none.mjpeg"
-    with browser(tmp_path_factory.mktemp("browser"), (412, 915), as_phone(no_clip)) as open_page:
+    clip = tmp_path_factory.mktemp("clip") / "camera.mjpeg"
+    green = np.full((480, 640, 3), (20, 230, 20), np.uint8)
+    clip.write_bytes(30 * cv2.imencode(".jpg", green)[1].tobytes())
+    with browser(tmp_path_factory.mktemp("browser"), (412, 915), as_phone(clip)) as open_page:
         page = open_page("about:blank#")
         at = ", ".join(map(str, AT))
         source = f"{iwer}\n{DEVICE.replace('AT', at)}"
@@ -208,3 +212,69 @@ def test_after_its_end_it_may_begin_again(page, run):
     page.value("find('start-ar').click()")
     page.wait_for("find('card').hidden")
     tells(run, source="device", state="tracked")
+
+
+# Notes in which order what Chrome is particular about is done.
+NOTED = """
+(() => {
+  window.order = [];
+  const note = (name) => window.order.length < 60 && window.order.push(name);
+  const gl = document.getElementById("content").getContext("webgl2");
+  for (const name of ["bindFramebuffer", "clear"]) {
+    const own = gl[name].bind(gl);
+    gl[name] = (...given) => { note(name); own(...given); };
+  }
+  for (const name of ["XRWebGLBinding", "XRWebGLLayer"]) {
+    const Own = window[name];
+    window[name] = class extends Own { constructor(...given) { super(...given); note(name); } };
+  }
+  const image = IWER.XRWebGLBinding.prototype.getCameraImage;
+  IWER.XRWebGLBinding.prototype.getCameraImage = (camera) => {
+    note("image");
+    return image(camera);
+  };
+})()
+"""
+
+
+def again(page, run, script: str = "") -> None:
+    """Load the page once more, run a script in it, and begin."""
+    page.navigate("about:blank#")
+    page.navigate(run.url)
+    page.wait_for("typeof phone === 'object' && !find('start-ar').hidden")
+    if script:
+        page.value(script)
+    page.value("find('start-ar').click()")
+
+
+def test_the_cameras_picture_is_asked_for_as_chrome_wants_it(page, run):
+    """Another order ended pages in Chrome 147 and later (three.js, issue 33404)."""
+    again(page, run, NOTED)
+    page.wait_for("order.filter((each) => each === 'image').length > 2")
+    order = page.value("order")
+    assert order.index("XRWebGLBinding") < order.index("XRWebGLLayer")
+    assert "image" not in order[: order.index("XRWebGLLayer")]
+    at = order.index("image")
+    assert order[at - 2 : at] == ["bindFramebuffer", "clear"]
+
+
+LACKS = {
+    "throws": "IWER.XRWebGLBinding.prototype.getCameraImage = () => { throw new Error('no'); }",
+    "null": "IWER.XRWebGLBinding.prototype.getCameraImage = () => null",
+    "no camera": "Object.defineProperty(IWER.XRView.prototype, 'camera', {get: () => null})",
+    "lost": "find('content').getContext('webgl2').getExtension('WEBGL_lose_context').loseContext()",
+}
+
+
+@pytest.mark.parametrize(
+    ("lack", "begun"), [*((each, True) for each in LACKS), ("throws", False), ("no camera", False)]
+)
+def test_without_the_cameras_picture_the_page_goes_on_by_the_camera(page, run, lack, begun):
+    again(page, run, "" if begun else f"void ({LACKS[lack]})")
+    page.wait_for("phone.xr() !== null")
+    if begun:
+        tells(run, source="device", state="tracked")
+        page.value(f"void ({LACKS[lack]})")
+    page.wait_for("document.body.textContent.includes('going on without AR')")
+    page.wait_for("phone.xr() === null && !document.body.classList.contains('in-ar')")
+    page.wait_for("find('camera').srcObject && !find('camera').hidden && phone.flows()")

@@ -94,8 +94,12 @@ const phone = (() => {
     leave();
     triedMs = -Infinity; // nothing more until the user says so
     content.hidden = true;
-    if (why) toast(why);
     hasXr = hasXr && !why;
+    if (why) { // not the user's doing: the camera goes on by itself where it may
+      toast(why);
+      permitted().then((may) => may ? begin() : ask(find("title").textContent, why, "Start"));
+      return;
+    }
     ask(find("title").textContent, "AR has ended: go on with the camera alone.", "Start");
   }
 

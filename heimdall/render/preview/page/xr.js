@@ -6,6 +6,7 @@ const XR = (() => {
   const WIDE = 640; // of the camera's picture for the run, its longer side
   const LEVEL = 0.95, SAME_M = 0.08, AROUND_M = 0.25; // of hits that make a plane
   const MOST = 64; // planes, and corners of one
+  const LACKING_MS = 3000; // without a picture of the camera: another way is taken
   const PLANES_MS = 500, AGAIN_MS = 2000; // between two looks, and until the same is told again
 
   async function supported() {
@@ -118,40 +119,69 @@ const XR = (() => {
       domOverlay: {root: document.body},
     });
     try {
+      // Chrome 147 to 149 on Android end the page in another order (three.js, issue 33404). This is the
+      // one of Chromium's own sample: the binding first, then the layer; in a frame, the layer's
+      // framebuffer is bound and cleared before the camera's picture is asked for. No layers of
+      // WebXR Layers are asked for either.
       await gl.makeXRCompatible();
+      const binding = window.XRWebGLBinding ? new XRWebGLBinding(session, gl) : null;
       const layer = new XRWebGLLayer(session, gl, {antialias: false, depth: false});
       await session.updateRenderState({baseLayer: layer});
-      const binding = window.XRWebGLBinding ? new XRWebGLBinding(session, gl) : null;
       const space = await session.requestReferenceSpace("local");
       const source = await hits(session), probe = await lights(session);
       const sheet = document.createElement("canvas"), paint = sheet.getContext("2d", {alpha: false});
       const stream = sheet.captureStream(0), look = surfaces();
       const [track] = stream.getVideoTracks();
-      let planes = "[]", planesAt = 0, toldAt = 0, seen = false, first = 0;
+      let planes = "[]", planesAt = 0, toldAt = 0, seen = false, lacked = 0, why = "", done = false;
+      const lost = () => give("The phone's graphics were reset");
+      gl.canvas.addEventListener("webglcontextlost", lost);
+
+      function give(reason) { // the session up: the page goes on with the camera alone
+        if (done) return;
+        done = true;
+        why = `${reason}: going on without AR.`;
+        session.end();
+      }
+
+      // The camera's picture as a texture; null where the browser does not give it.
+      function cameraImage(camera) {
+        try {
+          return binding.getCameraImage(camera);
+        } catch (error) {
+          console.warn("the camera's picture:", error);
+          return null;
+        }
+      }
 
       function onFrame(now, frame) {
+        if (done) return;
         session.requestAnimationFrame(onFrame);
-        first = first || now;
+        lacked = lacked || now;
         const pose = frame.getViewerPose(space), view = pose && pose.views[0];
-        if (view && view.camera && binding) {
+        gl.bindFramebuffer(gl.FRAMEBUFFER, layer.framebuffer);
+        gl.clearColor(0, 0, 0, 0);
+        gl.clear(gl.COLOR_BUFFER_BIT);
+        const image = view && view.camera && binding ? cameraImage(view.camera) : null;
+        if (image) {
           const {width, height} = view.camera, scale = Math.min(1, WIDE / Math.max(width, height));
           const even = (side) => 2 * Math.round(side * scale / 2);
           const size = [even(width), even(height)];
           if (sheet.width !== size[0] || sheet.height !== size[1]) [sheet.width, sheet.height] = size;
-          drawer.copy(binding.getCameraImage(view.camera), ...size);
+          drawer.copy(image, ...size);
           paint.drawImage(gl.canvas, 0, 0); // what is drawn next must not get into it
           track.requestFrame();
           seen = true;
+          lacked = now;
           const known = pose.emulatedPosition ? null : place(view.transform);
           const viewed = {place: known, lens: lens(view.projectionMatrix)};
           told({type: "picture", now, viewed, matrix: known && view.transform.matrix});
-        } else if (!seen && now - first > 3000) {
-          session.end();
+        } else if (!pose && seen) {
+          lacked = now; // it has lost its place
+        } else if (now - lacked > LACKING_MS) {
+          give(seen ? "This browser's AR gives no pictures any more" : "This browser's AR gives pages no pictures");
           return;
         }
         gl.bindFramebuffer(gl.FRAMEBUFFER, layer.framebuffer);
-        gl.clearColor(0, 0, 0, 0);
-        gl.clear(gl.COLOR_BUFFER_BIT);
         if (view) {
           const {x, y, width, height} = layer.getViewport(view);
           const before = drawnFor(), {matrix} = view.transform;
@@ -169,8 +199,10 @@ const XR = (() => {
       }
 
       session.addEventListener("end", () => {
+        done = true;
+        gl.canvas.removeEventListener("webglcontextlost", lost);
         track.stop();
-        ended(seen ? "" : "This browser's AR gives pages no pictures: going on without it.");
+        ended(why);
       });
       session.requestAnimationFrame(onFrame);
       return {stream, end: () => session.end()};
