@@ -258,6 +258,31 @@ def test_a_second_phone_is_told_and_watches(page, run, open_page):
     other.call("Page.close")
 
 
+def test_a_clock_that_runs_fast_is_followed_while_the_video_flows(page):
+    """By 1%: the answers come by the channel then."""
+    before = page.value("phone.offset()")
+    page.value(
+        "(() => { const own = performance.now.bind(performance), began = own();"
+        " performance.now = () => own() + 0.01 * (own() - began); })()"
+    )
+    page.wait_for(f"phone.flows() && phone.offset() - {before} < -40")
+    page.value("location.reload()")
+    page.wait_for("typeof phone === 'object' && phone.flows()")
+
+
+def test_a_tab_that_was_duplicated_is_another_page(page, run, open_page):
+    name = page.value("phone.named")
+    other = open_page(run.url)
+    other.value(f"sessionStorage.page = '{name}'")  # as a browser copies it
+    other.navigate("about:blank#")
+    other.navigate(run.url)
+    other.wait_for("typeof phone === 'object'")
+    assert other.value("phone.named") != name
+    other.navigate("about:blank#")
+    page.call("Page.bringToFront")
+    assert page.value("sessionStorage.page") == name
+
+
 def test_a_camera_that_is_refused_has_words(run, open_page):
     other = open_page("about:blank#")
     other.call(
