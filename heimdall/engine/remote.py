@@ -117,7 +117,8 @@ class RemoteEngine(Engine):
         found = self.ask("get_model_metadata", name, model_name=name, as_json=True)
         for kind, own in (("inputs", graph.inputs), ("outputs", graph.outputs)):
             self._check(graph, name, kind, own, found.get(kind, []))
-        return RemoteNetwork(self, graph, name)
+        halves = [e["name"] for e in found.get("inputs", []) if e.get("datatype") == "FP16"]
+        return RemoteNetwork(self, graph, name, halves)
 
     def _check(
         self, graph: Graph, name: str, kind: str, own: Collection[Tensor], theirs: Any
@@ -127,7 +128,9 @@ class RemoteEngine(Engine):
         for tensor in own if there else ():
             each = there.get(tensor.name, {})
             shape = [int(size) for size in each.get("shape", [])]
-            if each.get("datatype") != datatype(tensor.dtype) or not _fits(tensor.shape, shape):
+            # Models in half precision are float32 here (``graph.half``).
+            kinds = (datatype(tensor.dtype), *(("FP16",) if tensor.dtype == np.float32 else ()))
+            if each.get("datatype") not in kinds or not _fits(tensor.shape, shape):
                 raise ModelError(
                     f"{self.address} has other {kind} for {name!r} than {graph.name}: "
                     f"{tensor.name!r} is {datatype(tensor.dtype)} of shape {list(tensor.shape)}; "
@@ -194,8 +197,11 @@ class RemoteState(State):
 class RemoteNetwork(LoadedNetwork[RemoteState]):
     """One op: an inference over there."""
 
-    def __init__(self, engine: RemoteEngine, graph: Graph, name: str) -> None:
-        self.graph = graph
+    def __init__(
+        self, engine: RemoteEngine, graph: Graph, name: str, halves: Collection[str] = ()
+    ) -> None:
+        """``halves``: the inputs that the server takes in half precision."""
+        self.graph, self._halves = graph, frozenset(halves)
         self._engine, self._name = engine, name
         self._number, self._lock = 0, threading.Lock()
         size = sum(tensor.bytes for tensor in (*graph.inputs, *graph.outputs))
@@ -244,7 +250,7 @@ class RemoteNetwork(LoadedNetwork[RemoteState]):
 
         given = []
         for name, each in inputs.items():
-            array = np.asarray(each)
+            array = np.asarray(each, np.float16 if name in self._halves else None)
             given.append(triton.InferInput(name, array.shape, datatype(array.dtype)))
             given[-1].set_data_from_numpy(array)
         with self._lock:
@@ -268,6 +274,8 @@ class RemoteNetwork(LoadedNetwork[RemoteState]):
         except Exception as error:  # sizes that do not fit, types that are none
             found, why = None, f": {error}"
         else:
+            if found is not None and found.dtype == np.float16:
+                found = found.astype(np.float32)
             why = "" if found is None else f" but {found.dtype} of shape {found.shape}"
         if found is None or not tensor.fits(found.shape) or found.dtype != tensor.dtype:
             raise ModelError(

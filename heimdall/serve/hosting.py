@@ -21,9 +21,11 @@ from heimdall.graph.onnx_file import Inputs
 from heimdall.render.preview.address import is_loopback
 from heimdall.runtime.session.models import inputs_by_model
 from heimdall.runtime.session.session import Session
+from heimdall.serve.declared import Declared, declared
 from heimdall.serve.limits import Limits
 from heimdall.serve.models import Tensors, check_name
 from heimdall.serve.server import GRPC_PORT, HTTP_PORT, LOOPBACK, Server, Tls
+from heimdall.system import paths
 
 if TYPE_CHECKING:
     from heimdall.app.options import RunArguments
@@ -97,7 +99,7 @@ def host(
     with session, contextlib.ExitStack() as stack:
         for offer in offers:
             session.register(offer.file, offer.slo_ms, name=offer.name, shapes=offer.shapes or None)
-        server = stack.enter_context(_listening(session, place))
+        server = stack.enter_context(_listening(session, place, offers))
         summary = None
         if app is None:
             _serve(session, seconds)
@@ -108,26 +110,37 @@ def host(
 
 
 class SessionModels:
-    """Whatever a session has registered when this is made. The session's thread serves."""
+    """Whatever a session has registered when this is made, as the files declare it (``offers``).
+    The session's thread serves."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, offers: Sequence[Offer] = ()) -> None:
         self._models = dict(session.models)
+        self._declared = {
+            name: Declared(model.inputs, model.outputs) for name, model in self._models.items()
+        }
+        for offer in offers:
+            model = self._models[offer.name]
+            file = paths.bundled(offer.file, "models")
+            found = declared(file, model.inputs, model.outputs, offer.shapes)
+            self._declared[offer.name] = found
 
     def names(self) -> Sequence[str]:
         return list(self._models)
 
     def describe(self, name: str) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        model = self._models[name]
-        return model.inputs, model.outputs
+        found = self._declared[name]
+        return found.inputs, found.outputs
 
     def submit(
         self, name: str, inputs: Tensors, *, slo_ms: float | None, priority: str | None
     ) -> Future[dict[str, np.ndarray]]:
-        return self._models[name].submit(inputs, slo_ms, priority=priority)
+        model, found = self._models[name], self._declared[name]
+        rows = [found.row(inputs, index) for index in range(found.rows(inputs))]
+        return found.gathered([model.submit(row, slo_ms, priority=priority) for row in rows])
 
 
 @contextlib.contextmanager
-def _listening(session: Session, place: HostOptions) -> Iterator[Server]:
+def _listening(session: Session, place: HostOptions, offers: Sequence[Offer]) -> Iterator[Server]:
     if not is_loopback(place.host) and place.tls is None:
         log.warning(
             "what is sent to %s, a token too, can be read on the way: --tls-certificate and "
@@ -135,7 +148,7 @@ def _listening(session: Session, place: HostOptions) -> Iterator[Server]:
             place.host,
         )
     with Server(
-        SessionModels(session),
+        SessionModels(session, offers),
         host=place.host,
         http_port=place.http_port,
         grpc_port=place.grpc_port,

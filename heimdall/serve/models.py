@@ -23,7 +23,8 @@ class Models(Protocol):
         """All models that are served, from first to last."""
 
     def describe(self, name: str) -> tuple[Sequence[Tensor], Sequence[Tensor]]:
-        """A model's inputs and outputs, in the network's own order."""
+        """A model's inputs and outputs, in the network's own order. -1: a batch of any size, which
+        is the same for all that have one."""
 
     def submit(
         self, name: str, inputs: Tensors, *, slo_ms: float | None, priority: str | None

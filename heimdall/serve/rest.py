@@ -74,8 +74,7 @@ def application(
     get, post = made.router.add_get, made.router.add_post
     get("/metrics", rest.metrics)
     get("/v2", rest.metadata)
-    get(f"{_HEALTH}live", rest.healthy)
-    get(f"{_HEALTH}ready", rest.healthy)
+    get(f"{_HEALTH}{{what:live|ready}}", rest.health)
     get("/v2/models/stats", rest.statistics)
     for model in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
         get(model, rest.model)
@@ -112,9 +111,9 @@ class _Rest:
             self._service.count_refusal(request.match_info.get("model", ""), error.reason)
             asks = {"WWW-Authenticate": "Bearer"} if error.reason is Reason.UNAUTHORIZED else None
             told = {"error": str(error)}
-            return web.json_response(told, status=error.reason.status, headers=asks)
+            return _said(told, status=error.reason.status, headers=asks)
         except web.HTTPException as error:
-            return web.json_response({"error": error.reason}, status=error.status)
+            return _said({"error": error.reason}, status=error.status)
 
     def _admit(self, request: web.Request) -> None:
         own = is_own_host(request.headers.get("Host", ""), self._host)
@@ -131,29 +130,33 @@ class _Rest:
 
     async def metadata(self, request: web.Request) -> web.Response:
         known = {"name": NAME, "version": heimdall.__version__, "extensions": list(EXTENSIONS)}
-        return web.json_response(known)
+        return _said(known)
 
     async def metrics(self, request: web.Request) -> web.Response:
         return web.Response(body=self._metrics.text(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def health(self, request: web.Request) -> web.Response:
+        """Triton's clients look at the status, KServe's at the body."""
+        return _said({request.match_info["what"]: True})
 
     async def healthy(self, request: web.Request) -> web.Response:
         return web.Response()
 
     async def model(self, request: web.Request) -> web.Response:
-        return web.json_response(self._service.metadata(*_named(request)))
+        return _said(self._service.metadata(*_named(request)))
 
     async def model_ready(self, request: web.Request) -> web.Response:
         self._service.describe(*_named(request))
         return web.Response()
 
     async def configuration(self, request: web.Request) -> web.Response:
-        return web.json_response(self._service.configuration(*_named(request)))
+        return _said(self._service.configuration(*_named(request)))
 
     async def statistics(self, request: web.Request) -> web.Response:
-        return web.json_response({"model_stats": self._service.statistics(*_named(request))})
+        return _said({"model_stats": self._service.statistics(*_named(request))})
 
     async def index(self, request: web.Request) -> web.Response:
-        return web.json_response(self._service.index())
+        return _said(self._service.index())
 
     async def load(self, request: web.Request) -> web.Response:
         self._service.refuse_to_load()
@@ -164,7 +167,7 @@ class _Rest:
     async def regions(self, request: web.Request) -> web.Response:
         own = self._service.regions.of(of_transport(request.transport))
         found = own.registered(request.match_info.get("region", ""))
-        return web.json_response([shown(each) for each in found])
+        return _said([shown(each) for each in found])
 
     async def register(self, request: web.Request) -> web.Response:
         asked = _parsed(_Region, await self._read(request, self._service.limits.json_bytes))
@@ -178,7 +181,7 @@ class _Rest:
         return web.Response()
 
     async def no_cuda(self, request: web.Request) -> web.Response:
-        return web.json_response([])
+        return _said([])
 
     # --- inference -------------------------------------------------------------------------------
 
@@ -299,6 +302,14 @@ class _Rest:
             content_type="application/octet-stream",
             headers={_LENGTH: str(len(raw))},
         )
+
+
+def _said(
+    told: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> web.Response:
+    """JSON, without a charset in its type: KServe's client reads errors of just that type."""
+    raw = json.dumps(told).encode()
+    return web.Response(body=raw, status=status, headers=headers, content_type="application/json")
 
 
 def _named(request: web.Request) -> tuple[str, str]:

@@ -8,7 +8,7 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from heimdall.errors import HeimdallError, ModelError
 from heimdall.graph.graph import Tensor
 from heimdall.serve import tensors
 from heimdall.serve.asked import Asked
+from heimdall.serve.declared import FREE
 from heimdall.serve.limits import Limits
 from heimdall.serve.line import Line
 from heimdall.serve.models import Models
@@ -73,8 +74,10 @@ class Service:
 
     @property
     def largest(self) -> int:
-        """How many bytes the inputs of an inference have, of whichever model needs most."""
-        inputs = (self._models.describe(name)[0] for name in self.names())
+        """How many bytes the inputs of a request may have, of whichever model needs most."""
+        inputs = [self._models.describe(name)[0] for name in self.names()]
+        if any(tensor.bytes < 0 for each in inputs for tensor in each):  # a batch of any size
+            return self.limits.request_bytes
         return max((sum(tensor.bytes for tensor in each) for each in inputs), default=0)
 
     def count_refusal(self, model: str, reason: Reason) -> None:
@@ -157,7 +160,15 @@ class Service:
         missing = [tensor.name for tensor in inputs if tensor.name not in asked.inputs]
         if missing:
             raise wrong(f"{asked.model} also needs the input {missing[0]!r}")
-        sizes = {tensor.name: tensor.bytes for tensor in outputs}
+        batches = {
+            len(asked.inputs[tensor.name]) for tensor in inputs if tensor.shape[:1] == (FREE,)
+        }
+        if len(batches) > 1:
+            raise wrong(
+                f"{asked.model}: its inputs have batches of {sorted(batches)}: one is needed"
+            )
+        rows = next(iter(batches), 1)
+        sizes = {each.name: each.bytes * (-rows if each.bytes < 0 else 1) for each in outputs}
         for each in asked.outputs:
             if each.name not in sizes:
                 known = ", ".join(sizes)
@@ -193,12 +204,14 @@ class Service:
         )
 
     def input_tensor(self, model: str, name: object, given_type: object, shape: object) -> Tensor:
-        """The model's input of that name. Refused where it has none, or another type or shape."""
+        """The model's input of that name, in the shape given. Refused where it has none, or another
+        type or shape."""
         inputs, _ = self.describe(model)
         for tensor in inputs:
             if tensor.name == name:
                 tensors.check(tensor, given_type, shape)
-                return tensor
+                given: Any = shape  # it is a list of numbers, then
+                return replace(tensor, shape=tuple(given))
         known = ", ".join(tensor.name for tensor in inputs)
         raise wrong(f"{model} has no input {str(name)[:80]!r}; it has: {known}")
 

@@ -18,16 +18,18 @@ _FITTING = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}
 def check(tensor: Tensor, given_type: object, shape: object) -> None:
     """Refuse an input whose type or shape is not the network's."""
     wanted = datatype(tensor.dtype)
-    if given_type != wanted or not _same(shape, tensor.shape):
+    if given_type != wanted or not _fits(shape, tensor.shape):
         raise wrong(
             f"input {tensor.name!r} must be {wanted} of shape {list(tensor.shape)}; given was "
             f"{str(given_type)[:40]} of shape {str(shape)[:80]}"
         )
 
 
-def _same(given: object, shape: tuple[int, ...]) -> bool:
-    is_list = isinstance(given, Sequence) and not isinstance(given, str)
-    return is_list and all(type(n) is int for n in given) and tuple(given) == shape  # type: ignore[attr-defined,arg-type]
+def _fits(given: object, shape: tuple[int, ...]) -> bool:
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != len(shape):
+        return False
+    pairs = zip(given, shape, strict=True)
+    return all(type(n) is int and (n == own or own < 0 < n) for n, own in pairs)
 
 
 def from_bytes(tensor: Tensor, raw: bytes | memoryview) -> np.ndarray:
