@@ -57,9 +57,7 @@ class Compiled:
         # Scratch memory holds floats: twice the room where tensors are half.
         wide = np.dtype(np.float32).itemsize // itemsize
         bound, self._scratch = _with_scratch(layers, _plan(layers, storages, engine), wide)
-        self.arena_floats = place_scratch(
-            self._scratch, storages, floats, finite=wide == 1, meet=meet
-        )
+        self.arena_floats = place_scratch(self._scratch, storages, floats, meet=meet)
         ops = [_ops(*each, self.module, traits) for each in zip(layers, bound, strict=True)]
         self.ops_of = [len(each) for each in ops]  # a layer
         self.layer_of = [layer for layer, count in enumerate(self.ops_of) for _ in range(count)]

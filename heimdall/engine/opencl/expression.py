@@ -7,6 +7,7 @@ differ in them only share one kernel.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from heimdall.engine.opencl.functions import FUNCTIONS
@@ -58,7 +59,12 @@ class Expression:
     @property
     def may_overflow(self) -> bool:
         """True when padding lanes may become infinite or NaN and must be masked."""
-        return not all(FUNCTIONS[step.function].finite for step in self.steps)
+        numbers = [
+            arg for step in self.steps if step.function != "clip"  # its limits may be infinite
+            for arg in step.args if isinstance(arg, float)
+        ]  # fmt: skip
+        finite = all(FUNCTIONS[step.function].finite for step in self.steps)
+        return not (finite and all(map(math.isfinite, numbers)))
 
     @property
     def code(self) -> str:

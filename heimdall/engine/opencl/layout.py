@@ -23,9 +23,10 @@ Halo = tuple[int, int, int, int]  # top, left, bottom, right
 class Layout:
     """One float32 tensor of ``channels x height x width`` in a device buffer.
 
-    Lanes beyond ``channels`` in the last block hold any finite value: readers ignore them
-    (packed weights are zero there). The halo holds zeros: kernels never write it, so a buffer
-    is zeroed once, and again when its memory goes to a tensor of another shape.
+    Lanes beyond ``channels`` in the last block hold any finite value, written by the op that makes
+    the last channel: readers ignore them (packed weights are zero there). The halo holds zeros:
+    kernels never write it, so a buffer is zeroed once, and again when its memory goes to a tensor
+    of another shape.
 
     ``offset`` floats of the buffer lie before this tensor: a channel slice on a block boundary
     is a view with the same rows and planes (a free Concat or Split). It is a multiple of

@@ -121,33 +121,22 @@ def place_scratch(
     storages: Sequence[Storage],
     arena_floats: int,
     *,
-    finite: bool = True,
     meet: Meet = in_order,
 ) -> int:
     """Set the ``offset`` of the scratch memory of ops in an arena that is planned; return how large
     that must be then.
 
     A Winograd layer's is often larger than all tensors that live at that time, but seldom larger
-    than what the arena holds free then. It keeps away from halos whose zeros are not renewed; and
-    where it leaves numbers that tensors would not read as ``finite`` ones (floats, read as halves),
-    from lanes that are never written.
+    than what the arena holds free then. It keeps away from halos whose zeros are not renewed.
     """
     used = [item for item in storages if item.first is not None and not item.dedicated]
     lasting = [item for item in used if _has_halo(item) and not needs_clearing(item, used)]
-    if not finite:
-        lasting += [item for item in used if _has_idle_lanes(item)]
     for index, made in enumerate(scratch):
         alive = [item for item in (*used, *scratch[:index]) if meet(item, made)]
         taken = [(item.offset, item.floats) for item in (*alive, *lasting)]
         made.offset = _lowest_gap(made.floats, taken)
         arena_floats = max(arena_floats, made.offset + made.floats)
     return arena_floats
-
-
-def _has_idle_lanes(item: Storage) -> bool:
-    """Lanes beyond the last channel that may stay unwritten: only where several tensors, moved in
-    channel by channel, fill a picture does no kernel write whole vectors."""
-    return item.picture is not None and item.shared and item.picture[0] % item.block != 0
 
 
 def _has_halo(item: Storage) -> bool:

@@ -37,6 +37,8 @@ class Elementwise(PictureOp, ArrayOp):
         args += [np.float32(value) for value in expression.scalars]
         lanes = y.channels - (y.blocks - 1) * y.block
         args += [Ref("y"), *ints(y.origin, y.plane, y.row, lanes, y.blocks), *grid.args]
+        # idle lanes get what one channel gives to all of them, which may be infinite
+        spread = any(operand.mode == "splat" for operand in read)
         kernel = source(
             "elementwise_picture",
             traits,
@@ -45,7 +47,7 @@ class Elementwise(PictureOp, ArrayOp):
             result=f"t{len(expression.steps) - 1}",
             modes=tuple(operand.mode for operand in read),
             scalars=len(expression.scalars),
-            mask=expression.may_overflow and lanes < y.block,
+            mask=(expression.may_overflow or spread) and lanes < y.block,
         )
         constants = {
             op.ref: op.constant.astype(traits.dtype, copy=False)

@@ -68,9 +68,11 @@ class Gather(PictureOp):
         lanes = self.channel % y.block != 0 or (
             x.channels % y.block != 0 and x.channels - self.channel < y.channels
         )
+        used = y.channels % y.block
+        other = not np.isfinite(self.fill) or self.channel + y.channels < x.channels
         args = [*pointer("i0", x), *ints(x.channels, self.channel), Ref("rows"), Ref("columns")]
-        args += [np.float32(self.fill), *pointer("y", y), *grid.args]
-        kernel = source("gather", traits, y.block, lanes=lanes)
+        args += [np.float32(self.fill), *pointer("y", y), *ints(y.blocks, used), *grid.args]
+        kernel = source("gather", traits, y.block, lanes=lanes, closes=used > 0 and other)
         tables = {
             "rows": np.array(self.rows, np.int32),
             "columns": np.array(self.columns, np.int32),
@@ -206,10 +208,13 @@ class MoveChannels(PictureOp):
         lanes = y.block
         width = gcd(gcd(first, target), gcd(count, lanes))
         whole = first % lanes == 0 and target % lanes == 0 and target + count == y.channels
-        width = lanes if whole else width  # the lanes behind the last channel may hold anything
+        width = lanes if whole else width
         if width not in (1, 4, 8, 16):
             width = 1  # vectors of two gain nothing
         grid = Grid.over(y.width, y.height, -(-count // width), traits)
-        kernel = source("move_channels", traits, width, lanes=lanes)
-        args = [*pointer("i0", x), *ints(first), *pointer("y", y), *ints(target), *grid.args]
+        used = (target + count) % lanes
+        closes = target + count == y.channels and used > 0
+        kernel = source("move_channels", traits, width, lanes=lanes, closes=closes)
+        args = [*pointer("i0", x), *ints(first), *pointer("y", y), *ints(target)]
+        args += [*ints(-(-count // width), used), *grid.args]
         return Plan((grid.launch(kernel, args),))

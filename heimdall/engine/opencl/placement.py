@@ -243,7 +243,10 @@ class Placer(Tensors):
         start = spec.starts[1]
         plain = tuple(shape[2:]) == (source.height, source.width) and spec.steps[2:] == (1, 1)
         rooted = source.storage.picture is not None and not source.storage.filled
-        if plain and rooted and (source.start + start) % self.traits.block == 0:
+        # other channels in the last block may be infinite, and readers multiply them by 0
+        closed = shape[1] % self.traits.block == 0 or start + shape[1] == source.channels
+        aligned = (source.start + start) % self.traits.block == 0
+        if plain and rooted and aligned and closed:
             source.storage.shared = True
             self.pictures[op.output] = Picture(
                 source.storage, shape[1], source.height, source.width, source.start + start

@@ -46,19 +46,20 @@ def coordinates(
     one of ``COORDINATES``. ``span`` is the part of the source that is taken: only to crop.
 
     In float32 as onnxruntime does it: nearest samples hang on the last bit."""
-    index, scale = np.arange(out, dtype=np.float32), np.float32(scale)
+    index: np.ndarray = np.arange(out, dtype=np.float32)
+    step = np.float32(scale)
     match mode:
         case "asymmetric":
-            return index / scale
+            return index / step
         case "half_pixel":
-            return (index + 0.5) / scale - 0.5
+            return (index + 0.5) / step - 0.5
         case "pytorch_half_pixel":
-            return (index + 0.5) / scale - 0.5 if out > 1 else index * 0
+            return (index + 0.5) / step - 0.5 if out > 1 else index * 0
         case "align_corners":
             return index * ((size - 1) / (out - 1)) if out > 1 else index * 0
         case "half_pixel_symmetric":
-            shift = size / 2 * (1 - out / (size * scale))
-            return shift + (index + 0.5) / scale - 0.5
+            shift = size / 2 * (1 - out / (size * step))
+            return shift + (index + 0.5) / step - 0.5
         case "tf_crop_and_resize":
             low, high = map(np.float32, span)
             if out == 1:

@@ -128,7 +128,9 @@ class Tensors:
             return made
         array = self.arrays[name]
         aligned = array.view.offset % self.traits.block == 0 and not array.storage.dedicated
-        if shape[2:] == (1, 1) and array.view.is_contiguous and aligned and not array.view.offset:
+        whole = shape[1] % self.traits.block == 0  # behind a part of a block lies anything
+        begins = aligned and not array.view.offset
+        if shape[2:] == (1, 1) and array.view.is_contiguous and begins and whole:
             array.storage.frozen = True
             self.pictures[name] = Picture(array.storage, shape[1], 1, 1)
             return self.pictures[name]

@@ -1,5 +1,5 @@
 {# Rows and columns picked by tables (-1: the fill value), channels from `shift` on.
-    Variable: lanes (True: channel by channel, where shift is not a whole number of blocks or
+    Variables: closes (True: the lanes of the last block from `used` on become zero), lanes (True: channel by channel, where shift is not a whole number of blocks or
     the source ends inside a block). #}
 {% import "common.cl" as common with context %}
 {{ common.vector() }}
@@ -8,7 +8,8 @@
 __kernel void gather(
     __global const S *restrict x, int x_base, int x_plane, int x_row, int channels, int shift,
     __global const int *restrict rows, __global const int *restrict columns, float fill,
-    __global S *restrict y, int y_base, int y_plane, int y_row, {{ common.grid() }}) {
+    __global S *restrict y, int y_base, int y_plane, int y_row,
+    int blocks, int used, {{ common.grid() }}) {
 {{ common.place() }}
     for (int py = y0; py < y1; py++) {
         const int sy = rows[py];
@@ -23,6 +24,9 @@ __kernel void gather(
                 float v = fill;
                 if (inside && c >= 0 && c < channels)
                     v = row[(c / {{ block }}) * x_plane + sx * {{ block }} + c % {{ block }}];
+{% if closes %}
+                if (b == blocks - 1 && lane >= used) v = 0.0f;
+{% endif %}
                 to[px * {{ block }} + lane] = v;
             }
 {% else %}
@@ -30,6 +34,9 @@ __kernel void gather(
             V v = (V)(fill);
             if (inside && from >= 0 && from * {{ block }} < channels)
                 v = GET(row + from * x_plane + sx * {{ block }});
+{% if closes %}
+            if (b == blocks - 1) v = {{ common.lanes() }} < (V)(used) ? v : (V)(0.0f);
+{% endif %}
             PUT(to + px * {{ block }}, v);
 {% endif %}
         }
