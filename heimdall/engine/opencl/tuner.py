@@ -26,6 +26,7 @@ from heimdall.engine.opencl.layout import Layout
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.program import Programs, set_arguments
 from heimdall.engine.opencl.tuning import Tuned
+from heimdall.errors import DeviceError
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +85,16 @@ def _tune_layer(engine: Opened, bench: _Bench, layer: Layer, rounds: int, networ
     best: Tuned = {}
     gain, wrong = CLEARLY, 0
     for tuned, plan in variants:
-        variant = bench.prepare(plan)
-        error = _error(bench.result(variant), wanted)
+        try:
+            variant = bench.prepare(plan)
+            error = _error(bench.result(variant), wanted)
+        except (cl.Error, DeviceError) as refused:
+            wrong += 1
+            log.warning(
+                "%s: %s does not run with %s on this device: not used (%s)",
+                *(network, layer.signature, dict(tuned), refused),
+            )
+            continue
         if error > _tolerance(layer, default, variant):
             wrong += 1
             log.warning(

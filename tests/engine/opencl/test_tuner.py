@@ -13,7 +13,7 @@ from heimdall.engine.opencl import slices, tuner
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.conv import plan_conv
 from heimdall.engine.opencl.engine import OpenCLEngine
-from heimdall.engine.opencl.launch import Traits
+from heimdall.engine.opencl.launch import Kernel, Traits
 from heimdall.system import paths
 from heimdall.vocabulary.enums import Precision
 
@@ -72,6 +72,30 @@ def test_tuning_measures_each_kind_of_layer_and_results_stay_right(shared, graph
     network = open_engine(traits=traits).load(graph)  # reads the file
     result = shared.run(network, network.new_state(), inputs)
     assert shared.relative_error(result, shared.reference(graph, inputs)) <= 1e-4
+
+
+@pytest.mark.parametrize("broken", ["source", "size"])
+def test_a_variant_that_the_driver_refuses_leaves_the_others(graph, monkeypatch, caplog, broken):
+    """It does not build, or is refused at launch."""
+
+    def plan(layer, traits, tuned=None):
+        made = plan_conv(layer, traits, tuned)
+        if not (tuned or {}).get("tile"):
+            return made
+        (first, *rest) = made.launches
+        if broken == "source":
+            first = replace(first, kernel=Kernel.of("this is no kernel", first.kernel.name))
+        else:
+            first = replace(first, local_size=tuple(1 << 20 for _ in first.local_size))
+        return replace(made, launches=(first, *rest))
+
+    monkeypatch.setattr(tuner, "plan_conv", plan)
+    engine = open_engine()
+    found = engine.tune(graph, ignore, rounds=1)
+    assert len(found) == 3
+    assert all(each.wrong > 0 for each in found.values())
+    assert "does not run with" in caplog.text
+    assert engine.load(graph).tuned
 
 
 def test_half_precision_has_choices_of_its_own(graph, caplog):
