@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
@@ -14,7 +15,7 @@ from heimdall.engine.base import LoadProgress
 from heimdall.engine.checks import check_inputs, check_range, check_read
 from heimdall.engine.network import LoadedNetwork, Memory
 from heimdall.engine.opencl.compiled import Compiled
-from heimdall.engine.opencl.device import explain, explaining
+from heimdall.engine.opencl.device import explain, explaining, finish
 from heimdall.engine.opencl.kept import HeldTensor, KeptTensor, is_dense
 from heimdall.engine.opencl.opened import Opened
 from heimdall.engine.opencl.placed import Storage, Stored
@@ -44,7 +45,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         )
         self._values: dict[str, Stored | None] = {}  # of tensors, as far as they were asked for
         spare = self._first_state(on_progress or (lambda done, total: None), one_by_one)
-        self._spare: OpenCLState | None = spare
+        self._spare = [spare]  # popped by one thread, also without a GIL
 
     def _first_state(self, on_progress: LoadProgress, one_by_one: bool) -> OpenCLState:
         """Build the kernels, and let every op run once on zeros unless that was done before."""
@@ -90,8 +91,9 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
     # --- a job ---
 
     def new_state(self) -> OpenCLState:
-        spare, self._spare = self._spare, None
-        if spare is None:
+        try:
+            spare = self._spare.pop()
+        except IndexError:
             return OpenCLState(self._engine, self._compiled)
         with explaining(f"trying the kernels of {self.graph.name}"):
             spare.settle()
@@ -101,6 +103,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         check_inputs(self.graph, inputs)
         state.rewind()
         there = self._adopted(state, inputs)
+        state.written = True
         for name, (tensor, chain) in self._edges.heads.items():
             if not chain and (name in there or self._copied(state, name, inputs[name])):
                 continue
@@ -117,13 +120,13 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
 
     def _adopted(self, state: OpenCLState, inputs: Mapping[str, Any]) -> set[str]:
         """Caches that need not be written: they were written in place, by this job or by another
-        one, and are this job's own from now on; or nothing was written to them, which nobody reads.
-        """
+        one, and are this job's own from now on; or they are zeros, which the device writes."""
         there: set[str] = set()
         held: dict[Storage | None, cl.Buffer] = {}
         for name in self._placer.in_place.values():
             given, value = inputs.get(name), self._value(name)
-            if isinstance(given, Zeros):
+            if isinstance(given, Zeros) and value is not None:
+                self._clear(state, value)
                 there.add(name)
             elif isinstance(given, HeldTensor) and value is not None:
                 own = state.buffer(value.storage) is given.buffer
@@ -135,6 +138,14 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         if held:
             state.adopt(held)
         return there
+
+    def _clear(self, state: OpenCLState, value: Stored) -> None:
+        """Outputs show a whole cache: rows of the last conversation must not be among them."""
+        if not state.written:
+            return
+        buffer, zero = state.buffer(value.storage), self._compiled.dtype.type(0)
+        with explaining(f"clearing a cache of {self.graph.name}"):
+            cl.enqueue_fill_buffer(self._engine.queue, buffer, zero, 0, buffer.size).wait()
 
     def _copied(self, state: OpenCLState, name: str, given: Any) -> bool:
         """Whether an input was on the device already, and has been copied there."""
@@ -200,6 +211,8 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
             state.in_flight = False
         except cl.Error as error:
             raise explain(error, f"running ops {start}..{end} of {self.graph.name}") from error
+        finally:
+            self._finish(state)
         state.progress.add(first, start)
         waited_ns = time.perf_counter_ns() - began
         launches = [event for part in parts for event in part]
@@ -208,6 +221,13 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         # By the device's clock: how long this thread then waits to be woken is not its time.
         device_ns = int(launches[-1].profile.end - launches[0].profile.queued)
         return start, min(waited_ns, device_ns)
+
+    def _finish(self, state: OpenCLState) -> None:
+        """After an error: the parts that were begun end, before the state is used again."""
+        if state.in_flight and not forks.forked():
+            with contextlib.suppress(cl.Error):
+                finish(self._engine.queue)
+                state.in_flight = False
 
     def run_fallback(self, state: OpenCLState, start: int, end: int) -> int:
         check_range(self, state, start, end, fallback=True)
@@ -310,7 +330,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         return max((int(event.profile.end - event.profile.start) for event in events), default=0)
 
     def close(self) -> None:
-        self._spare = None
+        self._spare.clear()
 
 
 def _wait(events: Sequence[cl.Event]) -> None:

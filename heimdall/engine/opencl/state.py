@@ -37,6 +37,7 @@ class OpenCLState(State):
         self._compiled = compiled  # kernels do not keep the buffers they are bound to
         self.host: dict[str, np.ndarray] = {}
         self.events: dict[tuple[int, int], list[cl.Event]] = {}  # by range of ops
+        self.written = False  # True once it may hold something of an inference
         self.in_flight = False  # True while work may run that was not waited for
         self.fallback_ns: dict[int, int] = {}
         self._kept: dict[int, np.ndarray] = {}

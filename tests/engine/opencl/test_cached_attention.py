@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from heimdall.engine.opencl.engine import OpenCLEngine
 from heimdall.engine.opencl.launch import Traits
 from heimdall.errors import ModelError
-from heimdall.graph.graph import graph_from_model
+from heimdall.graph.graph import Zeros, graph_from_model
 
 SMALL_GPU = Traits("gpu", 4, 8, 32)
 
@@ -158,3 +158,22 @@ def test_computed_indices_that_half_precision_rounds_are_refused(what):
     half = OpenCLEngine(traits=replace(SMALL_GPU, storage="half"))
     with pytest.raises(ModelError, match=r"4000 lines are reached by .* precision='fp32'"):
         half.load(graph_from_model(model))
+
+
+def test_a_cache_that_begins_with_zeros_shows_no_rows_of_the_last_conversation(engine):
+    model = attention(1, 2, 1, 16, 32, rotary=False, packed=False)
+    network = engine.load(graph_from_model(model))
+    state, inputs = network.new_state(), {}
+    for value in model.graph.input:
+        shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        inputs[value.name] = np.ones(shape, np.float32)
+    inputs |= {"seen": np.array([20], np.int32), "total": np.array([21], np.int32)}
+    network.infer(state, inputs)
+    cache = (1, 2, 32, 16)
+    inputs |= {name: Zeros(cache, np.dtype(np.float32)) for name in ("pk", "pv")}
+    inputs |= {"seen": np.array([0], np.int32), "total": np.array([1], np.int32)}
+    found = network.infer(state, inputs)
+    for name in ("k2", "v2"):
+        assert (found[name][:, :, :1] == 1).all()
+        assert (found[name][:, :, 1:] == 0).all()
+    network.close()

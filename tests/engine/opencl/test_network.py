@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.engine import OpenCLEngine
@@ -231,3 +232,22 @@ def test_a_network_dropped_before_it_ran_takes_no_memory_from_under_the_device(
     network = engine.load(graph)
     found = shared.run(network, network.new_state(), inputs)
     assert shared.relative_error(found, shared.reference(graph, inputs)) <= TOLERANCE
+
+
+def test_an_error_between_parts_leaves_no_work_in_flight(engine, build):
+    """The parts that were begun would write into the next inference of the state."""
+    nodes = [
+        helper.make_node("MaxPool", [a], [b], kernel_shape=[3, 3], pads=[1] * 4)
+        for a, b in (("x", "a"), ("a", "b"), ("b", "c"), ("c", "y"))
+    ]
+    network = engine.load(build(nodes, {"x": (1, 16, 64, 64)}))
+    state = network.new_state()
+    network.write(state, {"x": np.zeros((1, 16, 64, 64), np.float32)})
+
+    def fail(part):
+        raise RuntimeError("the policy is broken")
+
+    with pytest.raises(RuntimeError, match="policy"):
+        network.run_parts(state, 0, (1, 2, 3, 4), fail)
+    assert not state.in_flight
+    network.close()
