@@ -239,6 +239,8 @@ def _try_open(raw: bytes, choice: Sequence[tuple[str, Options]]) -> ort.Inferenc
         return _open(raw, choice)
     except Exception:  # onnxruntime raises a dozen types of its own
         return None
+    finally:
+        ort.set_default_logger_severity(2)  # its default, for sessions of the app's own
 
 
 def _probe() -> bytes:

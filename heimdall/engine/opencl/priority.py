@@ -73,7 +73,8 @@ def open_queue(
 def _create_context(device: cl.Device, properties: Sequence[int]) -> cl.Context:
     """pyopencl refuses properties that it does not know, so the library that it calls is called
     here: a lookup in an extension module goes on in what that is linked with, but on Windows."""
-    create: Any = getattr(ctypes.CDLL(cl._cl.__file__), "clCreateContext", None)
+    module = getattr(getattr(cl, "_cl", None), "__file__", None)  # private to pyopencl
+    create: Any = getattr(ctypes.CDLL(module), "clCreateContext", None) if module else None
     if create is None:
         raise DeviceError("OpenCL's loader cannot be called but by pyopencl here")
     create.restype = ctypes.c_void_p

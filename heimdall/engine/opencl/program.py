@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from pyopencl import invoker
 
 from heimdall.engine.opencl.device import has_fma
 from heimdall.engine.opencl.launch import Kernel
@@ -21,8 +20,6 @@ from heimdall.errors import DeviceError
 from heimdall.system import paths
 
 log = logging.getLogger(__name__)
-# Intel's compiler says that it has built a kernel, which pyopencl then warns of.
-warnings.filterwarnings("ignore", category=cl.CompilerWarning)
 _warned: set[tuple[str, Path]] = set()
 
 _OPTIONS = ("-cl-std=CL1.2",)
@@ -51,6 +48,10 @@ class _Invokers(dict[Any, Any]):
 
 def _remember_invokers() -> None:
     """Put ``_Invokers`` before pyopencl's cache, where this version of pyopencl has one."""
+    try:
+        from pyopencl import invoker
+    except ImportError:  # private to pyopencl
+        return
     cache = getattr(invoker, "invoker_cache", None)
     if cache is not None and not isinstance(cache, _Invokers):
         invoker.invoker_cache = _Invokers(cache)  # type: ignore[assignment]
@@ -149,7 +150,10 @@ class Programs:
         program = cl.Program(context, kernel.source)
         options = [*self._options, *kernel.options]
         try:
-            program.build(options=options, cache_dir=False)  # type: ignore[arg-type]
+            # Intel's compiler says that it has built a kernel, which pyopencl then warns of.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", cl.CompilerWarning)
+                program.build(options=options, cache_dir=False)  # type: ignore[arg-type]
         except cl.Error as error:
             raise DeviceError(
                 f"OpenCL kernel {kernel.name!r} does not build on this device: {error}"
@@ -195,7 +199,8 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> 
     ``Kernel.set_args`` asks of each number whether it is a buffer, and a C++ exception says no:
     6 us, of which an app has 14000. The functions for known kinds need 0.1 us.
     """
-    if not hasattr(kernel, "_set_arg_buf_multi"):  # private to pyopencl, so it may be missing
+    private = ("_set_arg_multi", "_set_arg_buf_multi")  # to pyopencl: they may be missing
+    if not all(hasattr(kernel, name) for name in private):
         kernel.set_args(*args)
         return
     buffers: list[Any] = []
@@ -203,7 +208,7 @@ def set_arguments(kernel: cl.Kernel, args: Sequence[cl.Buffer | np.generic]) -> 
     for pair in enumerate(args):
         (buffers if isinstance(pair[1], cl.Buffer) else numbers).extend(pair)
     kernel._set_arg_multi(tuple(buffers))  # type: ignore[attr-defined]
-    kernel._set_arg_buf_multi(tuple(numbers))
+    kernel._set_arg_buf_multi(tuple(numbers))  # type: ignore[attr-defined]
 
 
 def _warn_once(what: str, path: Path, error: Exception | None = None) -> None:
