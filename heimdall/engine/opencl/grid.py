@@ -55,7 +55,8 @@ class Grid:
         """Whole rows only, for reductions: at most 16 bands a block."""
         least = max(1, min(height, _PIXELS // width if traits.kind == "cpu" else 1))
         chunk_h = max(least, -(-height // 16))
-        return cls(width, height, blocks, width, chunk_h, (1, 1, 1))
+        local = (1, 1, 1) if traits.kind == "cpu" else (1, 16, 1)  # all bands of a block
+        return cls(width, height, blocks, width, chunk_h, local)
 
     @property
     def bands_per_block(self) -> int:
