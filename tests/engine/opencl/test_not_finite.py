@@ -95,7 +95,7 @@ def by_reference(model: onnx.ModelProto, inputs, output) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (made,) = ReferenceEvaluator(model).run([output], inputs)
-    return made
+    return np.asarray(made)
 
 
 # --- where NaN and -inf are in a window, or in what is reduced: PyTorch's and numpy's answer ---
