@@ -158,7 +158,7 @@ def test_the_baselines_show_the_constraint_that_is_wanted(sim):
 
 
 @pytest.mark.parametrize("admission", ["one-in-flight", "replace"])
-def test_what_is_wanted_holds_for_the_inference_in_flight_whatever_the_admission(sim, admission):
+def test_what_is_wanted_holds_for_the_inference_in_flight_with_any_admission(sim, admission):
     plans = [sim.plan(name, sim.stage([6] * 20)) for name in ("face", "detect")]
     world = sim.world(plans, admission=admission, offload=False)
     world.run(1)

@@ -309,8 +309,8 @@ def test_what_stands_in_for_a_policy_of_all_processors_runs_each_network_where_i
     for dnn in "abc":
         assert len(world.finishes(dnn)) > 100, dnn
     assert {each.processor for each in world.actions(RunChunk) if each.dnn == "b"} >= {"cpu"}
-    told = " ".join(world.coordinator.faults.messages)
-    assert ("max-total decides from now on" in told) is (way != "works")
+    said = " ".join(world.coordinator.faults.messages)
+    assert ("max-total decides from now on" in said) is (way != "works")
 
 
 @pytest.mark.parametrize("way", OF_ALL)

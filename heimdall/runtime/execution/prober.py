@@ -89,7 +89,7 @@ class Prober:
 def _try(probe: Callable[[], object], probed: Future[None]) -> None:
     try:
         probe()
-    except BaseException as error:  # whatever it is, it does not work
+    except BaseException as error:  # of any kind: it does not work
         probed.set_exception(error)
     else:
         probed.set_result(None)

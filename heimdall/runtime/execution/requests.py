@@ -90,7 +90,7 @@ class Requests:
             self._served.add(name)
 
     def host(self, name: str, networks: Networks) -> None:
-        """The executor is told of a model."""
+        """Tells the executor of a model."""
         self._host(name, networks)
 
     def number(self) -> int:

@@ -199,7 +199,7 @@ class Building:
                     stop=self._stop,
                     yields=True,
                 )
-            except Exception as error:  # none can be started, or it says what nobody expects
+            except Exception as error:  # none can be started, or it says something unexpected
                 outcome = Outcome({}, "", _words(error))
             if outcome.ended and not self._stop.is_set():
                 tended.ended(outcome)

@@ -111,7 +111,7 @@ def test_a_model_without_exits_has_no_accuracy(play):
 
 
 @pytest.mark.parametrize("where", ["asking", "answering", "following up"])
-def test_what_nobody_expects_ends_the_asking_and_is_an_error(where, monkeypatch):
+def test_an_unexpected_exception_ends_the_asking_and_is_an_error(where, monkeypatch):
     traffic = Traffic(Scenario.model_validate({"name": "test", "title": "Test", **OPEN}))
 
     def submit():

@@ -411,7 +411,7 @@ def test_fallback_ops_do_not_wait_for_preprocessing(bench):
 
 @pytest.mark.parametrize(("asked", "meanwhile"), [(True, 0), (False, 0), (True, 1), (True, 2)])
 def test_a_chunk_ends_early_when_it_is_asked_to_yield(bench, monkeypatch, asked, meanwhile):
-    """Whatever begins on other processors ``meanwhile``."""
+    """Also where chunks begin on another processor ``meanwhile``."""
     started, released = threading.Event(), threading.Event()
 
     def run_parts(network, state, start, ends, go_on):

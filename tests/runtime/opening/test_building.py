@@ -252,9 +252,9 @@ def test_a_fault_of_ours_while_a_child_is_watched_ends_the_building(play, monkey
     assert world.building.progress == (4, 4)
 
 
-def test_where_telling_of_a_failure_fails_the_building_ends_all_the_same():
+def test_where_reporting_a_failure_fails_the_building_ends_all_the_same():
     def fail(*arguments):
-        raise ValueError("not told")
+        raise ValueError("cannot say it")
 
     world = World(Refused(), [GRAPHS[0], GRAPHS[0]], ("a", "b"))
     world.building.start(world._pause, lambda each: None, fail)

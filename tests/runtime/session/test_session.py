@@ -760,7 +760,7 @@ def test_pushed_frames_say_where_the_camera_is_and_each_session_begins_afresh(as
 
 
 @pytest.mark.parametrize("what", ["finish", "keep"])
-def test_whatever_raises_at_the_end_the_gpu_is_left_and_all_is_closed(monkeypatch, what):
+def test_where_the_end_raises_the_gpu_is_left_and_all_is_closed(monkeypatch, what):
     """Else the next session of the process finds its networks there."""
     from heimdall.runtime.loop.live import LiveRun
 
