@@ -83,6 +83,11 @@ class Requests:
         self._numbers = itertools.count()
         self._lock = threading.Lock()  # between submitting and removing
 
+    def add(self, name: str, networks: Networks) -> None:
+        """A model whose requests may come."""
+        self.host(name, networks)
+        self.serve(name)
+
     def serve(self, name: str) -> None:
         """Requests of that model may come; it is there (``host``) before they are taken. From any
         thread."""

@@ -434,9 +434,7 @@ class BaseRun:
         if self.closed:
             return
         self.closed = True
-        with (
-            contextlib.ExitStack() as left
-        ):  # the last one first; all, even where one raises
+        with contextlib.ExitStack() as left:  # the last one first; all, even where one raises
             left.callback(self._app._end)
             left.callback(self._setup.source.close)
             left.callback(self._shared_gpu.leave, self, self._names)

@@ -519,9 +519,7 @@ class LiveRun(BaseRun):
         """Leave the shared GPU, and finish the recordings; closing twice is allowed."""
         if self.closed:
             return
-        with (
-            contextlib.ExitStack() as left
-        ):  # the last one first; all, even where one raises
+        with contextlib.ExitStack() as left:  # the last one first; all, even where one raises
             left.callback(self._controls.close)
             left.callback(super().close)
             left.callback(self._shared_gpu.loops.remove, self._loop)

@@ -777,5 +777,5 @@ def test_where_the_end_raises_the_gpu_is_left_and_all_is_closed(monkeypatch, wha
     monkeypatch.undo()
     assert run.closed
     assert run._loop not in shared_gpu.loops
-    assert not shared_gpu.router._owners
+    assert run not in shared_gpu.router._owners.values()
     session.close()
