@@ -23,7 +23,7 @@ from heimdall.graph import limits, weights
 from heimdall.graph.exits import DeclaredExit, order_nodes
 from heimdall.graph.onnx_file import NOTE, Inputs, read_model
 from heimdall.graph.simplified import Simplified, scan, simplified_model
-from heimdall.graph.values import attributes_of, is_plain
+from heimdall.graph.values import attributes_of, is_plain, type_name
 
 log = logging.getLogger(__name__)
 
@@ -215,8 +215,9 @@ def _to_graph(path: Path, found: Simplified, sha256: str) -> Graph:
             continue
         kind = value.type.tensor_type
         if not is_plain(value.type):
-            named = onnx.TensorProto.DataType.Name(kind.elem_type).lower()
-            raise ModelError(f"tensor {value.name!r} of {path} is {named}: export in float32")
+            raise ModelError(
+                f"tensor {value.name!r} of {path} is {type_name(value.type)}: export in float32"
+            )
         shape = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
         tensors[value.name] = Tensor(value.name, tuple(shape), dtype)

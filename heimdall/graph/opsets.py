@@ -18,7 +18,14 @@ from onnx import TypeProto, helper, shape_inference
 from heimdall.errors import ModelError
 from heimdall.graph.control_flow import nodes_of
 from heimdall.graph.sessions import first_line
-from heimdall.graph.values import attributes_of, fixed_shape, is_whole, opset_of, tensor_type
+from heimdall.graph.values import (
+    attributes_of,
+    fixed_shape,
+    is_whole,
+    opset_of,
+    tensor_type,
+    type_name,
+)
 
 # Ops of older opsets differ from what engines know, and onnxruntime has few kernels for them.
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)
@@ -163,8 +170,7 @@ def _takes(parameter: onnx.defs.OpSchema.FormalParameter, kind: TypeProto) -> bo
     """May it have that type? Of sequences and others nothing is known."""
     if not kind.HasField("tensor_type"):
         return True
-    name = onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type).lower()
-    return f"tensor({name})" in parameter.types
+    return f"tensor({type_name(kind)})" in parameter.types
 
 
 def _has_short_mask(node: onnx.NodeProto, types: Types) -> bool:

@@ -23,6 +23,7 @@ _BITS: dict[int, int] = {
     **dict.fromkeys((TensorProto.COMPLEX64,), 64),
     **dict.fromkeys((TensorProto.COMPLEX128,), 128),
 }
+_NAMES = {number: name.lower() for name, number in TensorProto.DataType.items()}
 # Those that share a byte, by their numbers in ONNX: older releases of onnx have no names for them.
 _BITS |= {21: 4, 22: 4, 23: 4, 25: 2, 26: 2}  # uint4, int4, float4e2m1, uint2, int2
 
@@ -34,7 +35,7 @@ def tensor_bytes(kind: int, shape: Sequence[int]) -> int:
 
 def is_plain(kind: TypeProto) -> bool:
     """Is it a tensor of numbers of a type that numpy has?"""
-    if not kind.HasField("tensor_type"):
+    if not kind.HasField("tensor_type") or kind.tensor_type.elem_type not in _NAMES:
         return False
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind.tensor_type.elem_type))
     return dtype.isbuiltin == 1 and not dtype.hasobject
@@ -42,7 +43,13 @@ def is_plain(kind: TypeProto) -> bool:
 
 def is_whole(kind: TypeProto) -> bool:
     """Are its elements integers, as far as is known?"""
-    return "INT" in TensorProto.DataType.Name(kind.tensor_type.elem_type)
+    return "int" in type_name(kind)
+
+
+def type_name(kind: TypeProto) -> str:
+    """The name of its elements' type."""
+    number = kind.tensor_type.elem_type
+    return _NAMES.get(number, f"of an unknown type ({number})")
 
 
 def dense(sparse: onnx.SparseTensorProto) -> TensorProto:
