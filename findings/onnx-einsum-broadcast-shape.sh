@@ -3,7 +3,7 @@
 # Guess: the shape that onnx infers for Einsum "bij,bjk->bik" of (1,3,4) and (2,4,5) is (2,3,5), as
 #   numpy.einsum makes it and as onnxruntime computes it: a size of 1 broadcasts.
 # Seen: onnx infers (1,3,5), the size of the label in the first operand, and onnxruntime declares
-#   (1,3,5) for the output of which it then returns (2,3,5).
+#   (1,3,5) for the output, and then returns (2,3,5).
 set -eu
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT; cd "$work"
 if command -v uv >/dev/null; then

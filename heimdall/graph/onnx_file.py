@@ -51,7 +51,7 @@ def read_model(
         return _read(path, raw, shapes)
     except OnlyWholeError as error:
         if isinstance(shapes, Mapping) and decoder.CONTEXT in shapes:
-            raise  # nobody but the engine keeps a cache of that length
+            raise  # only engines keep a cache of that length
         return _read(path, raw, shapes, whole_for=str(error))
 
 

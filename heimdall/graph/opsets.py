@@ -83,7 +83,7 @@ def settle(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def is_newer(node: NamedOp, opset: int) -> bool:
-    """Is an op defined anew since engines were looked at? Only onnxruntime knows it, then."""
+    """Is an op defined differently since engines were looked at? Only onnxruntime knows it, then."""
     schema = _schema(node, opset) if opset > _LOOKED_AT else None
     return schema is not None and schema.since_version > _LOOKED_AT
 

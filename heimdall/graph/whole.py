@@ -61,16 +61,16 @@ def as_one_node(
             f"shapes={{{(names or ['x'])[-1]!r}: 16000}}"
         ) from error
     values, left = [], []
-    for told, array in zip(session.get_outputs(), made, strict=True):
+    for output, array in zip(session.get_outputs(), made, strict=True):
         if not isinstance(array, np.ndarray) or array.dtype.hasobject:
-            left.append(told.name)
+            left.append(output.name)
             continue
         sizes = [
             size if size == known else None
-            for size, known in zip(array.shape, [*told.shape, *[None] * array.ndim], strict=False)
+            for size, known in zip(array.shape, [*output.shape, *[None] * array.ndim], strict=False)
         ]
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        values.append(helper.make_tensor_value_info(told.name, kind, sizes))
+        values.append(helper.make_tensor_value_info(output.name, kind, sizes))
     if not values:
         raise ModelError(f"{why}: so it would run whole on the CPU, but {left[0]!r} is no tensor")
     outputs = [value.name for value in values]
