@@ -83,6 +83,15 @@ fi
 $python -m pip --version >/dev/null 2>&1 || die "$venv has no pip; remove $venv and try again"
 
 say "setup: installing Heimdall and its tools into $venv"
+needs_compiler() { # moderngl and glcontext have no wheels for ARM Linux
+    [ "$(uname -s)" = Linux ] && [ "$(uname -m)" != x86_64 ] && ! command -v c++ >/dev/null 2>&1
+}
+compiler="build-essential python3-dev libx11-dev"
+if needs_compiler; then
+    # shellcheck disable=SC2086  # several words on purpose
+    permitted && apt_install $compiler
+    needs_compiler && say "setup: packages must be compiled here; $(line_for "$compiler")"
+fi
 $python -m pip install --quiet --disable-pip-version-check -e '.[dev]' ||
     die "pip could not install the packages (see above); is the package index reachable?"
 

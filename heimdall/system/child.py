@@ -39,7 +39,15 @@ class Outcome:
     step: str = ""
     ended: str = ""  # empty: it has done everything
 
+    @property
+    def broken(self) -> bool:
+        """True if it ended before its first step by what a package raises that cannot be imported
+        or used: that says nothing of a driver."""
+        return not self.step and any(f"({kind}" in self.ended for kind in _OF_PACKAGES)
 
+
+BROKEN = "a package in this Python is broken"  # why a child ended before its first step
+_OF_PACKAGES = ("ImportError", "ModuleNotFoundError", "AttributeError", "SystemError", "TypeError")
 STOPPED = "it was stopped"  # how a child ended that was not to go on
 Hear = Callable[[Mapping[str, Any]], object]
 Give = Callable[[], str | None]

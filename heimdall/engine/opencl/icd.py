@@ -23,9 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from heimdall.engine.opencl.version import packages
 from heimdall.errors import DeviceError
 from heimdall.system import findings, paths, private, python
-from heimdall.system.child import LIMIT_S, report, watch
+from heimdall.system.child import BROKEN, LIMIT_S, report, watch
 from heimdall.system.environment import variables
 
 log = logging.getLogger(__name__)
@@ -94,7 +95,7 @@ def find(
     """Which of these drivers may be loaded; ``command`` tries them (see ``main``)."""
     if not files:
         return Drivers()
-    key = "\0".join(part for file in files for part in (str(file), *_state(file)))
+    key = "\0".join([packages(), *(part for file in files for part in (str(file), *_state(file)))])
     digest = hashlib.sha256(key.encode()).hexdigest()[:16]
     path = paths.cache_dir() / "drivers" / f"{digest}.json"
     problems = findings.read(path, _problems, "the drivers are tried again")
@@ -117,6 +118,8 @@ def _tried(files: Sequence[Path], command: Sequence[str], limit_s: float) -> dic
         problems |= {name: why for name, why in outcome.found.items() if why}
         if not outcome.ended:
             break
+        if outcome.broken:
+            raise DeviceError(f"{BROKEN}, so that drivers cannot be tried: {outcome.ended}")
         if outcome.step in map(str, left):
             problems[outcome.step] = outcome.ended
         elif len(left) == 1:
@@ -130,6 +133,8 @@ def _tried(files: Sequence[Path], command: Sequence[str], limit_s: float) -> dic
 
 def main() -> None:
     """Load each driver that is named, then all of them as an engine would; report problems."""
+    import pyopencl as cl  # before the first step: where it is broken, no driver is to blame
+
     for name, named in json.loads(sys.argv[1]).items():
         report({"step": name})
         try:
@@ -138,8 +143,6 @@ def main() -> None:
         except OSError as error:
             report({"found": name, "value": f"it cannot be loaded: {error}"})
     report({"step": "all"})
-    import pyopencl as cl
-
     with contextlib.suppress(cl.Error):  # no platform, or one without a device
         for platform in cl.get_platforms():
             for device in platform.get_devices():

@@ -20,10 +20,10 @@ from heimdall.engine.opencl import abilities as kept
 from heimdall.engine.opencl import icd
 from heimdall.engine.opencl.abilities import Abilities
 from heimdall.engine.opencl.device import devices, driver, is_gpu, label, missing, select
-from heimdall.engine.opencl.version import version
+from heimdall.engine.opencl.version import packages, version
 from heimdall.errors import DeviceError
 from heimdall.system import paths, python
-from heimdall.system.child import LIMIT_S, watch
+from heimdall.system.child import BROKEN, LIMIT_S, watch
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,8 @@ def look(
     stop: threading.Event | None = None,
 ) -> Abilities:
     """Try a device in children: one, and another after each step that ended the one before.
-    ``steps``: only these (default: all)."""
+    ``steps``: only these (default: all). Raises DeviceError where none begins: that says nothing of
+    the device."""
     place = devices().index(device)
     found: dict[str, Any] = {}
     while True:
@@ -154,6 +155,8 @@ def look(
         found.update(outcome.found)
         if not outcome.ended:
             return gathered(found)
+        if outcome.broken:
+            raise DeviceError(f"{BROKEN}, so that {label(device)} cannot be tried: {outcome.ended}")
         if outcome.step in found or not outcome.step:
             return Abilities(refused=f"it cannot be tried: {outcome.ended}")
         found[outcome.step] = {"value": None, "why": outcome.ended}
@@ -182,6 +185,6 @@ def gathered(found: dict[str, Any]) -> Abilities:
 
 
 def _path(device: cl.Device) -> Path:
-    key = "\0".join((label(device), driver(device), version()))
+    key = "\0".join((label(device), driver(device), version(), packages()))
     digest = hashlib.sha256(key.encode()).hexdigest()[:12]
     return paths.cache_dir() / "devices" / f"{paths.slug(label(device))}-{digest}.json"

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from functools import cache
 from pathlib import Path
+
+# What a trial of a device uses: a verdict that was made with others of them has expired.
+_PACKAGES = ("pyopencl", "numpy", "onnx", "onnxruntime", "opencv-python")
+
+
+@cache
+def packages() -> str:
+    """The versions of the packages with which devices and drivers are tried."""
+    import importlib.metadata  # here: it takes a while
+
+    found = []
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(found)
 
 
 @cache

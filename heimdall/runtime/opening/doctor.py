@@ -11,8 +11,11 @@ from typing import Any
 
 from heimdall.errors import ConfigError
 from heimdall.system import extras, paths
+from heimdall.system.child import BROKEN
 from heimdall.vocabulary.enums import Name
 
+COMPILED = ("moderngl", "glcontext")  # on ARM Linux
+COMPILER = "build-essential python3-dev libx11-dev"
 LEAST_FREE_MB = 500  # a cache of four networks' kernels and profiles takes about 100
 
 
@@ -45,6 +48,10 @@ def _gpu(report: Mapping[str, Any]) -> Iterator[Finding]:
     gpu, software = report["gpu"], report["software_gpu"]
     if gpu is None:
         why = report["opencl_error"] or "no driver is installed"
+        if BROKEN in why:
+            again = f"{sys.executable} -m pip install --upgrade --force-reinstall heimdall-ar"
+            yield Finding(Level.MISSING, why, again)
+            return
         yield Finding(
             Level.MISSING,
             f"OpenCL does not work, which networks on the GPU need: {why}",
@@ -70,7 +77,13 @@ def _gpu(report: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _gl(gl: Mapping[str, Any]) -> Iterator[Finding]:
-    if gl["error"]:
+    if gl["error"] and any(name in gl["error"] for name in COMPILED):
+        yield Finding(
+            Level.MISSING,
+            f"OpenGL's packages have no wheels for ARM Linux, and must be compiled: {gl['error']}",
+            _packages(COMPILER) + f"  (then: {sys.executable} -m pip install {' '.join(COMPILED)})",
+        )
+    elif gl["error"]:
         yield Finding(
             Level.MISSING,
             f"OpenGL does not work, which pictures are drawn with: {gl['error']}",

@@ -96,6 +96,22 @@ def test_a_driver_that_ends_every_child_is_refused(device):
     assert found.refused.startswith("it cannot be tried: it ended the process")
 
 
+def test_a_package_that_is_broken_is_no_fault_of_the_device_and_is_not_kept(
+    device, cache, monkeypatch
+):
+    code = "import cv2; cv2.utils.no_such_thing"
+    monkeypatch.setattr(probe.look, "__defaults__", ([sys.executable, "-c", code], 60.0))
+    with pytest.raises(DeviceError, match=r"package .* is broken.*no_such_thing"):
+        probe.abilities_of(device)
+    assert not [*cache.glob("devices/*")]
+
+
+def test_what_was_found_with_other_packages_has_expired(device, cache, monkeypatch):
+    before = probe._path(device)
+    monkeypatch.setattr(probe, "packages", lambda: "onnx 1.15.0")
+    assert probe._path(device) != before
+
+
 def test_a_network_with_wrong_numbers_is_noticed(device):
     """The trial's own comparison, on numbers that a driver got slightly wrong."""
     code = (

@@ -8,6 +8,7 @@ import pytest
 
 from heimdall.runtime.opening.doctor import diagnose
 from heimdall.system import extras, paths
+from heimdall.system.child import BROKEN
 
 
 @pytest.fixture
@@ -34,6 +35,21 @@ def said(report) -> list[tuple[str, str, str]]:
 
 def test_where_nothing_is_missing_all_is_ok(report):
     assert {level for level, _, _ in said(report)} == {"ok"}
+
+
+def test_a_broken_package_is_said_instead_of_a_missing_driver(report):
+    report["gpu"], report["opencl_error"] = None, f"{BROKEN}, so that: AttributeError: cv2"
+    level, what, line = said(report)[0]
+    assert (level, "AttributeError: cv2" in what) == ("missing", True)
+    assert "pip install" in line
+    assert "pocl" not in line
+
+
+def test_packages_that_must_be_compiled_are_said_with_what_that_takes(report):
+    report["gl"] = {"renderer": None, "error": "OpenGL failed: No module named 'glcontext'"}
+    level, what, line = said(report)[0]
+    assert (level, "compiled" in what) == ("missing", True)
+    assert "build-essential python3-dev libx11-dev" in line
 
 
 def test_without_opencl_it_says_why_and_what_to_type(report):
