@@ -83,7 +83,7 @@ def settle(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def is_newer(node: NamedOp, opset: int) -> bool:
-    """Is an op defined differently since engines were looked at? Only onnxruntime knows it, then."""
+    """Has an op changed since engines were looked at? Then only onnxruntime knows it."""
     schema = _schema(node, opset) if opset > _LOOKED_AT else None
     return schema is not None and schema.since_version > _LOOKED_AT
 
