@@ -147,9 +147,13 @@ class ClipReader:
     def _decoded(self) -> Iterator[av.VideoFrame]:
         """All frames in the order of their times. Damaged ones are left out."""
         graph: Graph | None = None
+        kind = None  # that the graph takes
         for frame in self._coded():
+            if graph is not None and kind != _kind(frame):  # broadcasts change within a clip
+                yield from self._filtered(graph, None)
+                graph = None
             if graph is None and frame.interlaced_frame:
-                graph = _deinterlacer(self._stream)
+                graph, kind = _deinterlacer(frame), _kind(frame)
             if graph is None:
                 yield frame
                 continue
@@ -255,13 +259,17 @@ class ClipReader:
             log.warning("%s %s", self._name, what)
 
 
-def _deinterlacer(stream: VideoStream) -> Graph:
-    """Frames that are whole go through it as they are."""
+def _kind(frame: av.VideoFrame) -> tuple[int, int, str]:
+    return frame.width, frame.height, frame.format.name
+
+
+def _deinterlacer(frame: av.VideoFrame) -> Graph:
+    """For frames like this one. Those that are whole go through it as they are."""
     from av.filter import Graph
 
     graph = Graph()
     graph.link_nodes(
-        graph.add_buffer(template=stream, time_base=stream.time_base),
+        graph.add_buffer(None, frame.width, frame.height, frame.format, None, frame.time_base),
         graph.add("bwdif", "mode=send_frame:deint=interlaced"),
         graph.add("buffersink"),
     ).configure()

@@ -13,7 +13,14 @@ from heimdall.capture.camera_files import known_camera
 from heimdall.capture.kinds import SOURCES, split_kind
 from heimdall.capture.lens import Camera
 from heimdall.capture.mcap_reader import MAGIC, McapReader
-from heimdall.capture.readers import Reader, open_file, open_stream, read_picture, without_password
+from heimdall.capture.readers import (
+    NETPBM,
+    Reader,
+    open_file,
+    open_stream,
+    read_picture,
+    without_password,
+)
 from heimdall.capture.series import is_pattern, open_folder, open_numbered
 from heimdall.errors import ConfigError
 
@@ -83,7 +90,7 @@ def _by_path(path: Path) -> tuple[str, Callable[[], Reader]]:
 
 def _is_text(head: bytes) -> bool:
     """libav has a demuxer that plays any text as a film of a terminal."""
-    if re.match(rb"P[1-7Ff]\s", head):  # a PNM's grey may be any letter
+    if re.match(NETPBM + rb"|YUV4MPEG2 ", head):  # their levels may be any letters
         return False
     control = set(head) & (set(range(32)) - set(b"\t\n\f\r\x1b"))
     return not control

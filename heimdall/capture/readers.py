@@ -19,6 +19,7 @@ from heimdall.capture.series import open_animation
 from heimdall.errors import DeviceError
 
 MP4 = "mov,mp4,m4a,3gp,3g2,mj2"  # AVIF and HEIC, too
+NETPBM = rb"P[1-7Ff]\s"  # of PBM, PGM, PPM, PAM and PFM
 _HEIF = {b"avif", b"heic", b"heix", b"mif1"}
 _MOVES = 2  # a WebP's flag
 LARGEST = 1 << 30  # file of a picture
@@ -55,13 +56,14 @@ def open_file(path: Path) -> Reader:
     try:
         clip = open_clip(path)
     except DeviceError:
-        return _Still(_decoded(path, None), f"image {path.name}")
+        return _Still(_decoded(path, None, True), f"image {path.name}")
     several = clip.format == "mjpeg" and b"MPF\0" in head  # of the same moment (CIPA DC-007)
     if not (clip.single or several or clip.format in _STILLS):
         return clip
     with closing(clip):
         parts = head[8:12] in _HEIF and clip.tracks > 1  # tiles, or its opacity
-        return _Still(_decoded(path, clip, parts), f"image {path.name}")
+        as_photograph = parts or not (clip.format == MP4 or re.match(NETPBM, head))
+        return _Still(_decoded(path, clip, as_photograph, parts), f"image {path.name}")
 
 
 def open_clip(path: Path) -> ClipReader:
@@ -74,8 +76,9 @@ def read_picture(path: Path) -> np.ndarray:
     DeviceError when none can be decoded."""
     try:
         with path.open("rb") as file:
-            stored_as_clip = file.read(12)[8:] in _HEIF
-        if not stored_as_clip and (image := _by_opencv(path)) is not None:
+            head = file.read(12)
+        by_libav = head[8:] in _HEIF or re.match(NETPBM, head)
+        if not by_libav and (image := _by_opencv(path)) is not None:
             return image
         with closing(open_file(path)) as reader:
             found = reader.read()
@@ -86,10 +89,12 @@ def read_picture(path: Path) -> np.ndarray:
     return found
 
 
-def _decoded(path: Path, clip: ClipReader | None, parts: bool = False) -> np.ndarray:
+def _decoded(
+    path: Path, clip: ClipReader | None, as_photograph: bool, parts: bool = False
+) -> np.ndarray:
     """OpenCV turns photographs as their EXIF data says and puts tiles together; PyAV obeys the
-    colours and turns of what is stored like a clip (AVIF), and knows more kinds."""
-    as_photograph = clip is None or parts or clip.format != MP4
+    colours and turns of what is stored like a clip (AVIF), and a Netpbm's highest level (OpenCV
+    takes 12 bits for 16, and swaps a PAM's colours), and knows more kinds."""
     image = _by_opencv(path) if as_photograph else None
     if image is None and parts:
         raise DeviceError(f"cannot decode {path}: its picture is in parts (HEIC); save it as JPEG")

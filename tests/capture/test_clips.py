@@ -66,6 +66,18 @@ def test_interlaced_clips_are_not_black(tmp_path: Path, name, codec, options):
         assert near(image[4, 4], WHITE, 6)
 
 
+def test_interlaced_broadcasts_may_change_their_size(tmp_path: Path):
+    """An advertisement in another format: one transport stream after another."""
+    options = {"x264-params": "tff=1"}
+    small = make(tmp_path / "a.ts", [scene()] * 8, **options)
+    large = make(tmp_path / "b.ts", [cv2.resize(scene(), (128, 96))] * 8, **options)
+    (tmp_path / "c.ts").write_bytes(small.read_bytes() + large.read_bytes())
+    images, _ = all_of(open_clip(tmp_path / "c.ts"))
+    assert [each.shape[0] for each in images] == [48] * 8 + [96] * 8
+    for image in images:
+        assert near(image[image.shape[0] - 8, 40], GREEN, 6)
+
+
 def test_fields_of_two_moments_leave_no_comb(tmp_path: Path):
     """Each line of a frame that moves is from the same moment."""
 

@@ -12,7 +12,7 @@ import pytest
 
 from heimdall.capture import open_source
 from heimdall.capture.opening import find_source
-from heimdall.capture.readers import open_file
+from heimdall.capture.readers import open_file, read_picture
 from heimdall.errors import ConfigError, DeviceError, HeimdallError
 from tests.media import GREEN, WHITE, make, near, scene
 
@@ -89,6 +89,36 @@ def test_a_picture_whose_levels_are_letters_is_no_text(tmp_path: Path, level: by
     assert opened(tmp_path / "a.pgm").read()[0, 0, 0] == level[0]
     (tmp_path / "b.pgm").write_text("P2\n4 3\n255\n" + "7 " * 12)
     assert opened(tmp_path / "b.pgm").read()[0, 0, 0] == 7
+
+
+@pytest.mark.parametrize(("highest", "code"), [(15, "u1"), (1023, ">u2"), (4095, ">u2")])
+def test_the_highest_level_of_a_pgm_is_white(tmp_path: Path, highest: int, code: str):
+    """Cameras of 10 and 12 bits; OpenCV takes them for 16 bits, which is nearly black."""
+    levels = np.full((48, 64), highest, code)
+    levels[:, :32] = highest // 3
+    (tmp_path / "a.pgm").write_bytes(b"P5\n# made\n64 48\n%d\n" % highest + levels.tobytes())
+    for image in (opened(tmp_path / "a.pgm").read(), read_picture(tmp_path / "a.pgm")):
+        assert near(image[9, 9], (85, 85, 85), 1)
+        assert near(image[9, 60], WHITE, 1)
+
+
+def test_a_pam_is_red_where_it_is_red_and_a_pfm_is_not_black(tmp_path: Path):
+    red = np.zeros((48, 64, 3), np.uint8)
+    red[..., 0] = 200
+    header = b"P7\nWIDTH 64\nHEIGHT 48\nDEPTH 3\nMAXVAL 255\nTUPLTYPE RGB\nENDHDR\n"
+    (tmp_path / "a.pam").write_bytes(header + red.tobytes())
+    floats = (red / 255).astype("<f4").tobytes()
+    (tmp_path / "a.pfm").write_bytes(b"PF\n64 48\n-1.0\n" + floats)
+    for name in ("a.pam", "a.pfm"):
+        for image in (opened(tmp_path / name).read(), read_picture(tmp_path / name)):
+            assert near(image[9, 9], (200, 0, 0), 1)
+
+
+def test_a_y4m_is_a_clip(tmp_path: Path):
+    frame = b"FRAME\n" + b"x" * (64 * 48 * 3 // 2)
+    (tmp_path / "a.y4m").write_bytes(b"YUV4MPEG2 W64 H48 F20:1 Ip A1:1 C420jpeg\n" + frame * 3)
+    with closing(opened(tmp_path / "a.y4m")) as reader:
+        assert (reader.fps, reader.read().shape) == (20, (48, 64, 3))
 
 
 def test_text_is_no_source(tmp_path: Path):
