@@ -29,8 +29,8 @@ class PassOp:
 
 
 class Tried(NamedTuple):
-    """What came of trying other kernels for one kind of layer: its time before and now, and how
-    many of them computed something else, which are never chosen."""
+    """What came of trying kernels for one kind of layer: its time before and now, and how many of
+    them gave wrong results or did not run, which are never chosen. Times are 0 if all are."""
 
     before_ns: int
     after_ns: int

@@ -80,7 +80,7 @@ def tune(
     """Let the GPU's engine choose kernels by measurement; one summary a network.
 
     ``before_ms`` and ``after_ms`` are sums over the layers looked at, each alone;
-    ``wrong_kernels`` computed something else than the default and were not considered.
+    ``wrong_kernels`` gave wrong results, or did not run, and were not considered.
     """
     summaries = []
     for graph in graphs:

@@ -1,11 +1,12 @@
 """Measures variants of each convolution of a network on the device, and remembers the best.
 
-A variant is believed only if it computes what the default computes, on the same random numbers
-and the layer's own weights: a kernel that a driver compiles wrongly may well be the fastest.
+A variant, the default included, is used only if it computes what onnxruntime computes, of random
+numbers and the layer's own weights: a kernel that a driver compiles wrongly may be the fastest.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import time
@@ -18,6 +19,7 @@ import pyopencl as cl
 from heimdall.engine.base import Tried
 from heimdall.engine.opencl.compiled import Compiled
 from heimdall.engine.opencl.conv import plan_conv
+from heimdall.engine.opencl.conv_reference import reference
 from heimdall.engine.opencl.conv_spec import Layer
 from heimdall.engine.opencl.device import explaining
 from heimdall.engine.opencl.launch import Plan, Traits
@@ -44,7 +46,7 @@ _DEPTHWISE = {
 }
 ROUNDS = 7
 CLEARLY = 0.97  # of the default's time: less is not worth a different kernel
-# The largest difference from the default, of the default's largest value.
+# The largest difference from onnxruntime's result, of its largest value.
 _SAME = 1e-4
 _SAME_HALF = 6 * 2.0**-11  # six roundings of a half
 _SAME_WINOGRAD = 1e-3  # against a direct kernel: its sums are of larger numbers
@@ -58,7 +60,7 @@ def tune(
     rounds: int = ROUNDS,
     again: bool = True,
 ) -> dict[str, Tried]:
-    """Choose the variant of every convolution anew; tell ``engine.tuning``, which is saved after
+    """Choose the variant of every convolution again, into ``engine.tuning``, which is saved after
     each. See ``OpenCLEngine.tune``; the names are the layers' signatures."""
     layers = {layer.signature: layer for layer in compiled.convolutions}
     if not again:
@@ -78,44 +80,67 @@ def tune(
 
 def _tune_layer(engine: Opened, bench: _Bench, layer: Layer, rounds: int, network: str) -> Tried:
     """Each variant runs in turns with the default; the best one must win a second time, because
-    the best of several measurements is the best by chance as well."""
-    variants = _variants(layer, engine.traits, engine.tuning.lookup(layer) or {})
-    default = bench.prepare(next(variants)[1])
-    wanted = bench.result(default)
-    best: Tuned = {}
-    gain, wrong = CLEARLY, 0
+    the best of several measurements is the best by chance as well. If the default is wrong, the
+    first right variant takes its place."""
+    chosen = engine.tuning.lookup(layer) or {}
+    right = _right(bench, layer, _variants(layer, engine.traits, chosen), network)
+    wrong = right.count(False)
+    candidates = itertools.compress(_variants(layer, engine.traits, chosen), right)
+    first = next(candidates, None)
+    if first is None:
+        engine.tuning.set(layer, {})
+        return Tried(0, 0, wrong)
+    base_tuned, plan = first
+    base = bench.prepare(plan)
+    best, gain = base_tuned, CLEARLY
+    for tuned, plan in candidates:
+        before_ns, after_ns = bench.times((base, bench.prepare(plan)), rounds)
+        if after_ns <= gain * before_ns:
+            best, gain = tuned, after_ns / before_ns
+    if best is not base_tuned:
+        plan = plan_conv(layer, engine.traits, best)
+        before_ns, after_ns = bench.times((base, bench.prepare(plan)), rounds)
+        if after_ns <= CLEARLY * before_ns:
+            _choose(engine, layer, best)
+            return Tried(before_ns, after_ns, wrong)
+    _choose(engine, layer, base_tuned)
+    (before_ns,) = bench.times((base,), rounds)
+    return Tried(before_ns, before_ns, wrong)
+
+
+def _choose(engine: Opened, layer: Layer, tuned: Tuned) -> None:
+    engine.tuning.set(layer, tuned)
+    if tuned:
+        for launch in plan_conv(layer, engine.traits, tuned).launches:
+            engine.programs.build(launch.kernel)
+
+
+def _right(
+    bench: _Bench, layer: Layer, variants: Iterator[tuple[Tuned, Plan]], network: str
+) -> list[bool]:
+    """Of each variant, whether it runs and computes what the layer is. The default is compared,
+    too: a driver may compile that one wrongly."""
+    wanted = bench.wanted()
+    right = []
     for tuned, plan in variants:
+        name = dict(tuned) or "the default"
         try:
             variant = bench.prepare(plan)
             error = _error(bench.result(variant), wanted)
         except (cl.Error, DeviceError) as refused:
-            wrong += 1
+            right.append(False)
             log.warning(
                 "%s: %s does not run with %s on this device: not used (%s)",
-                *(network, layer.signature, dict(tuned), refused),
+                *(network, layer.signature, name, refused),
             )
             continue
-        if error > _tolerance(layer, default, variant):
-            wrong += 1
+        right.append(error <= _tolerance(layer, variant))
+        if not right[-1]:
             log.warning(
                 "%s: %s computes something else with %s (off by %.1e of the largest): not used",
-                *(network, layer.signature, dict(tuned), error),
+                *(network, layer.signature, name, error),
             )
-            continue
-        before_ns, after_ns = bench.times((default, variant), rounds)
-        if after_ns <= gain * before_ns:
-            best, gain = tuned, after_ns / before_ns
-    if best:
-        plan = plan_conv(layer, engine.traits, best)
-        before_ns, after_ns = bench.times((default, bench.prepare(plan)), rounds)
-        if after_ns <= CLEARLY * before_ns:
-            engine.tuning.set(layer, best)
-            for launch in plan.launches:
-                engine.programs.build(launch.kernel)
-            return Tried(before_ns, after_ns, wrong)
-    engine.tuning.set(layer, {})
-    (before_ns,) = bench.times((default,), rounds)
-    return Tried(before_ns, before_ns, wrong)
+    return right
 
 
 def _variants(layer: Layer, traits: Traits, chosen: Tuned) -> Iterator[tuple[Tuned, Plan]]:
@@ -139,10 +164,10 @@ def _registers(traits: Traits) -> str:
     return "large" if traits.registers >= 32 else "small"
 
 
-def _tolerance(layer: Layer, *variants: _Variant) -> float:
+def _tolerance(layer: Layer, variant: _Variant) -> float:
     if layer.half:
         return _SAME_HALF
-    return _SAME_WINOGRAD if any(each.winograd for each in variants) else _SAME
+    return _SAME_WINOGRAD if variant.winograd else _SAME
 
 
 def _error(found: np.ndarray, wanted: np.ndarray) -> float:
@@ -171,9 +196,12 @@ class _Bench:
         self._dtype = engine.traits.dtype
         random = np.random.default_rng(0)
         tensors = {"x": layer.x, **({"residual": layer.residual} if layer.residual else {})}
-        self._buffers = {
-            name: self._tensor(layout, random.uniform(-1, 1, _shape(layout)))
+        self._inputs = {
+            name: random.uniform(-1, 1, _shape(layout)).astype(self._dtype)
             for name, layout in tensors.items()
+        }
+        self._buffers = {
+            name: self._tensor(tensors[name], array) for name, array in self._inputs.items()
         }
         # What is not written shows: not a number where results belong, and where they do not
         # belong zero, which is to stay; or anything, where the variant has to zero it.
@@ -182,6 +210,12 @@ class _Bench:
         if layer.clears:
             self._before[:] = np.nan
         self._buffers["y"] = self._tensor(layer.y, nothing)
+
+    def wanted(self) -> np.ndarray:
+        """What y should be, channels first, by onnxruntime."""
+        x, residual = self._inputs["x"], self._inputs.get("residual")
+        floats = None if residual is None else residual.astype(np.float32)
+        return reference(self._layer, x.astype(np.float32), floats)
 
     def prepare(self, plan: Plan) -> _Variant:
         """Build a variant's kernels and upload its weights."""

@@ -98,6 +98,30 @@ def test_a_variant_that_the_driver_refuses_leaves_the_others(graph, monkeypatch,
     assert engine.load(graph).tuned
 
 
+@pytest.mark.parametrize("broken", ["source", "weights"])
+def test_a_default_that_is_wrong_or_does_not_build_is_not_the_truth(
+    graph, monkeypatch, caplog, broken
+):
+    def plan(layer, traits, tuned=None):
+        made = plan_conv(layer, traits, tuned)
+        if tuned:
+            return made
+        if broken == "weights":
+            halved = {name: array / 2 for name, array in made.constants.items()}
+            return replace(made, constants=halved)
+        (first, *rest) = made.launches
+        first = replace(first, kernel=Kernel.of("this is no kernel", first.kernel.name))
+        return replace(made, launches=(first, *rest))
+
+    monkeypatch.setattr(tuner, "plan_conv", plan)
+    monkeypatch.setattr(tuner, "CLEARLY", 0.0)  # nothing is faster
+    engine = open_engine()
+    found = engine.tune(graph, ignore, rounds=1)
+    assert [each.wrong for each in found.values()] == [1, 1, 1]
+    assert "with the default" in caplog.text
+    assert all(json.loads(engine.tuning.path.read_text())["choices"].values())
+
+
 def test_half_precision_has_choices_of_its_own(graph, caplog):
     engine = open_engine()
     if Precision.FP16 not in engine.precisions:
