@@ -12,7 +12,7 @@ import functools
 import json
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ LARGEST = 1 << 28  # bytes of a record, or of an array: larger ones come from da
 _LIGHT = ("towards", "main", "around")
 _GUESSED_SUFFIX = ", guessed"
 _GUESSED = "camera" + _GUESSED_SUFFIX  # the frame's name says so, for there is no field
+_SECONDS, _NANOS = ("sec", "secs", "seconds"), ("nsec", "nsecs", "nanosec", "nanos")
 _STAMP = ".google.protobuf.Timestamp"
 
 # Field: number, type, and whether there are many, as foxglove-schemas has them.
@@ -282,9 +283,13 @@ def _parsed(name: str, data: bytes, encoding: str) -> Any:
         raise ConfigError(f"a message of the capture is no {name}: {error}") from error
 
 
+def _first_of(stamp: dict[str, Any], names: Sequence[str]) -> int:
+    return int(next((stamp[each] for each in names if each in stamp), 0))
+
+
 def _from_json(name: str, data: bytes) -> Any:
     """A message in JSON: bytes in base64, and a time as Foxglove's schemas have it ({"sec": 1,
-    "nsec": 2}) or as protobuf's. Raises ValueError."""
+    "nsec": 2}), as ROS has it, or as protobuf's. Raises ValueError."""
     from google.protobuf.json_format import Error, ParseDict
 
     fields = json.loads(data)
@@ -294,7 +299,7 @@ def _from_json(name: str, data: bytes) -> Any:
     try:
         ParseDict({each: fields[each] for each in _FIELDS[name] if each in fields}, message)
         if isinstance(stamp, dict):
-            seconds, nanos = (int(stamp.get(each, 0)) for each in ("sec", "nsec"))
+            seconds, nanos = (_first_of(stamp, each) for each in (_SECONDS, _NANOS))
             message.timestamp.FromNanoseconds(seconds * 10**9 + nanos)
         elif stamp is not None:
             message.timestamp.FromJsonString(stamp)

@@ -27,6 +27,7 @@ from heimdall.graph import (
     quantised,
     whole,
 )
+from heimdall.graph.checked import check, put_right
 from heimdall.graph.external_data import read_external_data
 from heimdall.graph.opsets import OPSETS
 from heimdall.graph.sessions import first_line, open_session
@@ -65,7 +66,7 @@ def _read(
         decoder.without_norms(model)
     opset = _checked_opset(path, model)
     _refuse_unsupported(path, model, opset)
-    model = _read_payload(path, model)
+    model = _read_payload(path, model, strict=not whole_for)
     _drop_overridable_constants(model)
     if generates:
         shapes = decoder.input_shapes(path, model, shapes)  # type: ignore[arg-type]
@@ -134,17 +135,21 @@ def _names(graph: onnx.GraphProto) -> Iterator[str | bytes]:
         yield from (attribute.name for attribute in node.attribute)
 
 
-def _read_payload(path: Path, model: onnx.ModelProto) -> onnx.ModelProto:
-    """External data (only from the model's own folder), then the official checker."""
+def _read_payload(path: Path, model: onnx.ModelProto, strict: bool) -> onnx.ModelProto:
+    """External data (only from the model's own folder), then the official checker (where
+    ``strict``). Raises OnlyWholeError for what it refuses: onnxruntime is less strict."""
     read_external_data(path, model)
+    put_right(model)
     try:
-        onnx.checker.check_model(model)
+        if strict:
+            check(model)
         _make_dense(model)
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
     except Exception as error:
         # the checker and the inliner raise types of their own
-        raise ModelError(f"model {path} is not a valid ONNX file: {first_line(error)}") from error
+        said = f"model {path} is not a valid ONNX file: {first_line(error)}"
+        raise (OnlyWholeError if strict else ModelError)(said) from error
     return model
 
 
@@ -169,7 +174,6 @@ def _drop_overridable_constants(model: onnx.ModelProto) -> None:
     kept = [value for value in model.graph.input if value.name not in constants]
     del model.graph.input[:]
     model.graph.input.extend(kept)
-    model.ir_version = max(model.ir_version, 4)
 
 
 def _checked_opset(path: Path, model: onnx.ModelProto) -> int:
@@ -211,6 +215,11 @@ def _fix_input_shapes(
             raise ModelError(f"input {value.name!r} of {path} is not a tensor")
         given = shapes.get(value.name)
         if given is None:
+            if not value.type.tensor_type.HasField("shape"):
+                raise ModelError(
+                    f"input {value.name!r} of {path} has no shape: choose one, such as "
+                    f"shapes={{{value.name!r}: {[1, 3, _HEIGHT, _WIDTH]}}}"
+                )
             for dim in value.type.tensor_type.shape.dim:
                 if dim.dim_param in sizes:
                     dim.dim_value = sizes[dim.dim_param]

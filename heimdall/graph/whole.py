@@ -72,7 +72,10 @@ def as_one_node(
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
         values.append(helper.make_tensor_value_info(output.name, kind, sizes))
     if not values:
-        raise ModelError(f"{why}: so it would run whole on the CPU, but {left[0]!r} is no tensor")
+        raise ModelError(
+            f"{why}: so it would run whole on the CPU, but its output {left[0]!r} is no tensor of "
+            "numbers (text, a sequence or a map is none); export the model without it"
+        )
     outputs = [value.name for value in values]
     # Functions may not take types that few ops have: such constants are within.
     odd = [item for item in model.graph.initializer if item.data_type in _EDGES]

@@ -347,6 +347,14 @@ def test_pictures_without_a_time_have_that_of_the_file(tmp_path):
         assert reader.fps == pytest.approx(20)
 
 
+@pytest.mark.parametrize("names", [("sec", "nanosec"), ("secs", "nsecs"), ("seconds", "nanos")])
+def test_json_times_may_be_as_ros_names_them(tmp_path, names):
+    stamps = [dict(zip(names, divmod(START + 125 * MS * k, 10**9), strict=True)) for k in range(3)]
+    shown = [("/i", messages.IMAGE_SCHEMA, image(0, timestamp=each)) for each in stamps]
+    with closing(McapReader(foreign(tmp_path / "a.mcap", *shown))) as reader:
+        assert reader.fps == pytest.approx(8)
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [

@@ -129,6 +129,38 @@ def test_it_is_as_in_onnxruntime(what, engine, caplog):
         assert "all of it runs on the CPU" in caplog.text
 
 
+@pytest.mark.parametrize("what", ["no order", "no shape", "no name", "no type", "old constants"])
+def test_what_only_the_checker_refuses_is_run(engine, what: str):
+    """onnxruntime sorts nodes, infers shapes and types, and needs no name."""
+    nodes = [node("Add", ["x", "w"], ["a"], "first"), node("Relu", ["a"], ["y"], "second")]
+    made = model(nodes, {"x": [1, 3]}, ["y"], {"w": np.float32([1, -2, 3])}, opset=17)
+    if what == "no order":
+        made.graph.node.reverse()
+    elif what == "no shape":
+        made.graph.output[0].type.tensor_type.ClearField("shape")
+    elif what == "no name":
+        made.graph.name = ""
+    elif what == "no type":
+        made.graph.output[0].ClearField("type")
+    else:
+        made.ir_version = 3
+    with pytest.raises(onnx.checker.ValidationError):
+        onnx.checker.check_model(made)
+    network = engine.load(graph_from_model(made))
+    found = network.infer(network.new_state(), {"x": np.float32([[0, 1, -5]])})
+    np.testing.assert_array_equal(found["y"], [[1, 0, 0]])
+
+
+def test_an_input_without_a_shape_needs_one(tmp_path):
+    made = model([node("Relu", ["x"], ["y"])], {"x": [1, 3]}, ["y"], opset=17)
+    for value in (made.graph.input[0], made.graph.output[0]):
+        value.type.tensor_type.ClearField("shape")
+    with pytest.raises(ModelError, match=r"'x' of .* has no shape: choose one"):
+        graph_from_model(made)
+    onnx.save(made, str(tmp_path / "a.onnx"))
+    assert load_graph(tmp_path / "a.onnx", {"x": [2, 5]}).outputs[0].shape == (2, 5)
+
+
 def test_sizes_that_depend_on_the_data_are_free():
     graph = graph_from_model(detector())
     (output,) = graph.outputs
