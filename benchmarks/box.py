@@ -52,7 +52,7 @@ LABELS = {  # frame: left, front, right, px
 
 def main() -> None:
     cv2.setNumThreads(1)
-    frames = [image for image, _ in pictures(str(CLIP))]
+    frames = [each.image for each in pictures(str(CLIP))]
     height, width = frames[0].shape[:2]
     camera = Camera.guess(width, height)
     target = ImageTarget(_straightened(frames[FROM_FRAME], camera), WIDTH_M)

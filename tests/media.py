@@ -9,6 +9,7 @@ from typing import Any
 
 import av
 import numpy as np
+from av.video.stream import VideoStream
 
 GREEN, WHITE = (30, 160, 60), (255, 255, 255)  # RGB
 NEAR = 9  # levels that coding costs
@@ -37,6 +38,7 @@ def make(
     """A clip of RGB images; ``prepare`` sets what its stream states."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=rate, options=options)
+        assert isinstance(stream, VideoStream)
         stream.height, stream.width = images[0].shape[:2]
         stream.pix_fmt = form
         if times_ms:

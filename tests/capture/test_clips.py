@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import av
 import cv2
@@ -68,7 +69,7 @@ def test_interlaced_clips_are_not_black(tmp_path: Path, name, codec, options):
 
 def test_interlaced_broadcasts_may_change_their_size(tmp_path: Path):
     """An advertisement in another format: one transport stream after another."""
-    options = {"x264-params": "tff=1"}
+    options: dict[str, Any] = {"x264-params": "tff=1"}
     small = make(tmp_path / "a.ts", [scene()] * 8, **options)
     large = make(tmp_path / "b.ts", [cv2.resize(scene(), (128, 96))] * 8, **options)
     (tmp_path / "c.ts").write_bytes(small.read_bytes() + large.read_bytes())
@@ -87,7 +88,7 @@ def test_fields_of_two_moments_leave_no_comb(tmp_path: Path):
             image[field::2, 8 * k + 4 * field : 8 * k + 4 * field + 20] = 255
         return image
 
-    options = {"x264-params": "tff=1", "qp": "0"}
+    options: dict[str, Any] = {"x264-params": "tff=1", "qp": "0"}
     path = make(tmp_path / "a.mp4", [woven(k) for k in range(6)], **options)
     image = all_of(open_clip(path))[0][3].astype(int)
     raw = cv2.cvtColor(woven(3), cv2.COLOR_RGB2BGR).astype(int)

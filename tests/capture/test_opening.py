@@ -175,7 +175,7 @@ def animation(count: int = 4) -> list[np.ndarray]:
 def wrote_webp(path: Path) -> None:
     moving = cv2.Animation()
     moving.frames = [cv2.cvtColor(each, cv2.COLOR_RGB2BGRA) for each in animation()]
-    moving.durations = np.array([100, 40, 40, 500], np.int32)
+    moving.durations = [100, 40, 40, 500]
     cv2.imwriteanimation(str(path), moving)
 
 
@@ -183,7 +183,7 @@ def test_an_animated_webp_is_a_clip(tmp_path: Path):
     wrote_webp(tmp_path / "a.webp")
     reader = opened(tmp_path / "a.webp")
     for _ in range(2):
-        seen = []
+        seen: list[tuple[int, int]] = []
         while (image := reader.read()) is not None:
             assert image.shape == (48, 64, 3)
             assert near(image[4, 4 + 16 * len(seen)], WHITE)

@@ -128,7 +128,8 @@ def test_a_file_begins_anew_where_it_is_to(tmp_path):
 
 
 def test_one_that_is_played_once_ends(tmp_path):
-    file, found = str(saved(tmp_path / "tone.wav", tone(16000, 0.1), 16000)), []
+    file = str(saved(tmp_path / "tone.wav", tone(16000, 0.1), 16000))
+    found: list[object] = []
     source = open_sound(file, loop=False)
     assert len(heard(source, Hearing(16000, 160), 10)) == 10
     for _ in range(200):

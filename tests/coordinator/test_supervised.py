@@ -329,16 +329,14 @@ def test_what_stands_in_where_only_a_job_of_the_cpu_is_ready_starts_it_there(sim
 @pytest.mark.parametrize("own", ["cpu", "gpu"])
 @pytest.mark.parametrize("way", ["raises", "says nothing"])
 def test_what_stands_in_keeps_to_the_processors_of_its_policy(sim, kind, own, way):
-    class Broken(kind):
-        name = "broken"
-        processors = frozenset({own})
+    def select(self, view, now_ns):
+        if way == "raises":
+            raise ValueError("no idea")
 
-        def select(self, view, now_ns):
-            if way == "raises":
-                raise ValueError("no idea")
-
+    given = {"name": "broken", "processors": frozenset({own}), "select": select}
+    broken = type("Broken", (kind,), given)
     plans = [sim.plan(name, sim.stage([4] * 3, cpu_ms=30)) for name in "ab"]
-    world = sim.world(plans, scheduler=Broken(), offload=False)
+    world = sim.world(plans, scheduler=broken(), offload=False)
     if kind is MaxMin:
         world.at(0.5, DnnMoved("b", "cpu"))
     world.run(20.0)

@@ -40,7 +40,12 @@ def functions(client_wait, deleted=lambda *_: None):
 
 def test_a_gpu_that_hangs_is_given_up_and_not_waited_for_again():
     waits = []
-    addresses, _alive = functions(lambda *_: waits.append(1) or EXPIRED)
+
+    def wait(*_):
+        waits.append(1)
+        return EXPIRED
+
+    addresses, _alive = functions(wait)
     fence = Fence(addresses.get, lambda: pytest.fail("fell back"))
     with pytest.raises(DeviceError, match="it hangs, and is given up"):
         fence.wait()
@@ -53,7 +58,12 @@ def test_a_gpu_that_hangs_is_given_up_and_not_waited_for_again():
 
 def test_a_gpu_that_takes_seconds_is_waited_for():
     waits = []
-    addresses, _alive = functions(lambda *_: waits.append(1) or (EXPIRED, SIGNALED)[len(waits) > 9])
+
+    def wait(*_):
+        waits.append(1)
+        return SIGNALED if len(waits) > 9 else EXPIRED
+
+    addresses, _alive = functions(wait)
     fence = Fence(addresses.get, lambda: pytest.fail("fell back"))
     fence.wait()
     assert not fence.hangs

@@ -63,7 +63,13 @@ def test_text_that_grows_for_ever_takes_no_more_room(glyphs):
 
 def test_a_frame_with_much_text_is_not_drawn_again_and_again(glyphs, monkeypatch):
     drawn, draw = [], glyphs._draw
-    monkeypatch.setattr(glyphs, "_glyph", cache(lambda *key: drawn.append(key) or draw(*key)))
+
+    @cache
+    def glyph(*key):
+        drawn.append(key)
+        return draw(*key)
+
+    monkeypatch.setattr(glyphs, "_glyph", glyph)
     for _ in range(6):
         for size in range(100, 200, 10):  # 2,900 rows
             glyphs.rows(LINE, 0, 0, size, "#ffffff")

@@ -157,7 +157,8 @@ def test_a_window_whose_pictures_the_server_refuses_goes_on_by_gl(window, caplog
 def test_segments_are_given_back_where_not_all_can_be_had(window, monkeypatch):
     if not window.shares:
         pytest.skip("no X server to share memory with")
-    made, released = [], []
+    made: list[object] = []
+    released: list[object] = []
 
     class Segment:
         def __init__(self, *_):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -163,7 +164,8 @@ def test_computed_indices_that_half_precision_rounds_are_refused(what):
 def test_a_cache_that_begins_with_zeros_shows_no_rows_of_the_last_conversation(engine):
     model = attention(1, 2, 1, 16, 32, rotary=False, packed=False)
     network = engine.load(graph_from_model(model))
-    state, inputs = network.new_state(), {}
+    state = network.new_state()
+    inputs: dict[str, Any] = {}
     for value in model.graph.input:
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         inputs[value.name] = np.ones(shape, np.float32)

@@ -201,7 +201,7 @@ def test_a_clip_that_was_replaced_counts(path, tmp_path, runs):
 
 
 def write_clip(path, steps):
-    clip = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 30, (64, 64))
+    clip = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 30, (64, 64))
     for step in range(steps):
         clip.write(np.full((64, 64, 3), 20 * step, np.uint8))
     clip.release()

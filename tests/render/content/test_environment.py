@@ -20,7 +20,7 @@ def exr(path):
 
 
 def picture(path):
-    values = BRIGHT_ABOVE if path.suffix == ".hdr" else np.uint8(255 * BRIGHT_ABOVE)
+    values = BRIGHT_ABOVE if path.suffix == ".hdr" else (255 * BRIGHT_ABOVE).astype(np.uint8)
     cv2.imwrite(str(path), values)
 
 

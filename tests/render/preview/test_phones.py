@@ -12,6 +12,7 @@ import ssl
 import threading
 import time
 from itertools import pairwise
+from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -382,6 +383,10 @@ class Held:
             await self.go.wait()
 
 
+def held(go=None) -> Any:
+    return Held(go)
+
+
 def viewer() -> Viewer:
     async def send(data):
         """Nobody looks."""
@@ -402,7 +407,8 @@ def test_nobody_comes_between_while_the_driver_connects_again():
     async def body():
         driven, go = phones(), asyncio.Event()
         first, again, other = viewer(), viewer(), viewer()
-        driven._driver, driven._pages[first], driven._peers[first] = first, "page", Held(go)
+        driven._driver, driven._pages[first] = first, "page"
+        driven._peers[first] = held(go)
         coming = asyncio.ensure_future(driven.offered(again, offered("page"), print))
         await asyncio.sleep(0)  # it waits for the old line's end
         (said,) = await driven.offered(other, offered("other"), print)
@@ -419,7 +425,7 @@ def test_one_bad_line_among_several_costs_the_others_nothing():
     shares = []
     driven = phones(allow=lambda codec, share: shares.append((codec, share)))
     pages = [viewer() for _ in range(4)]
-    driven._peers = {each: Held() for each in pages}
+    driven._peers = {each: held() for each in pages}
     for _ in range(20):
         for each in pages:
             driven.take(each, Line(lost=0.3 if each is pages[0] else 0.0))

@@ -770,6 +770,7 @@ def test_where_the_end_raises_the_gpu_is_left_and_all_is_closed(monkeypatch, wha
     session = Session(Seeing, size=SIZE, **PLAIN)
     session.open()
     run, shared_gpu = session._run, session._run.shared_gpu
+    assert isinstance(run, LiveRun)
     session.result("people").cancel()  # its caller does not wait any more
     monkeypatch.setattr(LiveRun, what, fail)
     with pytest.raises(RuntimeError, match="no summary"):

@@ -81,8 +81,12 @@ def test_a_failure_costs_the_place_in_that_frame_and_the_next_is_looked_at(follo
 
 def test_a_room_in_which_every_frame_fails_is_forgotten(follow, caplog):
     forgotten = []
-    slow = Slow()
-    slow.forget = lambda: forgotten.append(len(slow.seen))
+
+    class OfARoom(Slow):
+        def forget(self):
+            forgotten.append(len(self.seen))
+
+    slow = OfARoom()
     slow.go.set()
     thread = follow(slow)
     for _ in range(11):
