@@ -321,8 +321,20 @@ def _pad(site: Site) -> None:
             raise MisfitError(f"pads {pads} do not fit {list(x)}")
 
 
+def _is_old(site: Site) -> bool:
+    return site.op_type == "Upsample" or site.opset < 11
+
+
+def axes_and_scales(site: Site) -> tuple[list[int], np.ndarray]:
+    """The axes that a Resize or Upsample may change, and their scales where those are known."""
+    rank, get = len(site.shape(0)), site.attributes.get
+    axes = [_axis(axis, rank) for axis in get("axes", range(rank))]
+    scales = site.values.get(1 if _is_old(site) else 2)
+    return axes, np.asarray(get("scales", ()) if scales is None else scales, np.float32).ravel()
+
+
 def _resize(site: Site) -> None:
-    x, get = site.shape(0), site.attributes.get
+    get = site.attributes.get
     known = {
         "mode": ("nearest", "linear", "cubic", "bilinear"),
         "nearest_mode": ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
@@ -335,14 +347,12 @@ def _resize(site: Site) -> None:
     for name, choices in known.items():
         if get(name, choices[0]) not in choices:
             raise MisfitError(f"unknown {name} {get(name)!r}")
-    old = site.op_type == "Upsample" or site.opset < 11
-    axes = [_axis(axis, len(x)) for axis in get("axes", range(len(x)))]
-    scales = site.values.get(1 if old else 2)
-    scales = np.asarray(get("scales", ()), np.float32) if scales is None else scales.reshape(-1)
+    axes, scales = axes_and_scales(site)
     if scales.size and (
         len(scales) != len(axes) or not np.isfinite(scales).all() or scales.min() <= 0
     ):
         raise MisfitError(f"scales {scales.tolist()} for {len(axes)} axes")
+    old = _is_old(site)
     sizes = None if old else site.values.get(3)
     if sizes is not None and sizes.size and (len(sizes) != len(axes) or sizes.min() < 1):
         raise MisfitError(f"sizes {sizes.tolist()} for {len(axes)} axes")

@@ -12,6 +12,8 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
 from onnx import NodeProto, TensorProto, helper
 
 from heimdall.engine import open_engine
@@ -414,3 +416,39 @@ def test_a_part_without_elements_is_left_out_where_parts_are_joined():
     graph = graph_from_model(model(nodes, {"x": [2, 4]}, ["y"], constants))
     assert "nothing" not in {each.name for each in graph.nodes}
     assert graph.tensors["y"].shape == (2, 4)
+
+
+# --- sizes that onnxruntime decides ---
+
+AXES = st.lists(
+    st.tuples(st.integers(1, 64), st.integers(5, 300).map(lambda n: n / 100)),
+    min_size=2,
+    max_size=2,
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from([("Upsample", 9), *(("Resize", n) for n in (10, 11, 13, 18, 19))]), AXES)
+@example(("Resize", 13), [(10, 0.7), (30, 0.9)])
+@example(("Resize", 10), [(20, 0.35), (10, 0.7)])
+@example(("Upsample", 9), [(10, 1.1), (30, 1.9)])
+def test_what_is_resized_is_as_large_as_in_onnxruntime(op, axes):
+    """ONNX's own inference multiplies in float64: 10 by 0.7 is 6 there."""
+    axes = [(n, scale + 1 if op[0] == "Upsample" else scale) for n, scale in axes]
+    scales = np.array([1, 1, *(scale for _, scale in axes)], np.float32)
+    assume(all(int(np.float32(n) * s) > 0 for (n, _), s in zip(axes, scales[2:], strict=True)))
+    name, opset = op
+    how = {"coordinate_transformation_mode": "asymmetric"} if opset > 10 else {}
+    inputs = ["x", "s"] if opset < 11 else ["x", "roi", "s"]
+    nodes = [node(name, inputs, ["r"], **how), node("Relu", ["r"], ["y"])]
+    constants = {"s": scales, "roi": np.zeros(0, np.float32)}
+    made = model(nodes, {"x": [1, 1, *(n for n, _ in axes)]}, ["y"], constants, opset)
+    quiet = ort.SessionOptions()
+    quiet.log_severity_level = 4
+    x = np.random.default_rng(0).standard_normal((1, 1, *(n for n, _ in axes)), np.float32)
+    (wanted,) = ort.InferenceSession(made.SerializeToString(), quiet).run(None, {"x": x})
+    graph = graph_from_model(made)
+    assert graph.outputs[0].shape == wanted.shape
+    assert WHOLE not in {each.op_type for each in graph.nodes}
+    network = open_engine("onnxruntime").load(graph)
+    np.testing.assert_array_equal(network.infer(network.new_state(), {"x": x})["y"], wanted)

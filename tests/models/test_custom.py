@@ -33,6 +33,38 @@ def test_a_prepared_value_carries_its_own_context(selfie_file) -> None:
     assert pipeline.decode(0, {}, task.context) == "mine"
 
 
+class Sums:
+    def __call__(self, outputs):
+        return sum(outputs.values())
+
+    def method(self, outputs):
+        return self(outputs)
+
+
+@pytest.mark.parametrize(
+    "decode",
+    [
+        lambda outputs: outputs["y"],
+        lambda outputs, size: outputs["y"] if size == (4, 6) else None,
+        lambda outputs, size=None: outputs["y"] if size == (4, 6) else None,
+        lambda *both: both[0]["y"] if both[1] == (4, 6) else None,
+        Sums(),
+        Sums().method,
+        lambda outputs, *, by=1: outputs["y"] * by,
+    ],
+)
+def test_decode_may_take_the_outputs_alone(selfie_file, decode) -> None:
+    pipeline: OnnxPipeline = OnnxPipeline(selfie_file, lambda image: {}, decode)
+    (task,) = pipeline.prepare(0, np.zeros((4, 6, 3), np.uint8), [], {})
+    assert pipeline.decode(0, {"y": np.float32(3)}, task.context) == 3  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("decode", [lambda: 1, lambda a, b, c: 1, lambda a, *, b: 1])
+def test_a_decode_of_other_arguments_is_refused_where_it_is_given(selfie_file, decode) -> None:
+    with pytest.raises(AppError, match=r"write decode\(outputs, size\).*or decode\(outputs\)"):
+        OnnxPipeline(selfie_file, lambda image: {}, decode)
+
+
 def test_a_preprocess_that_returns_something_else_is_named(selfie_file) -> None:
     pipeline = OnnxPipeline(selfie_file, lambda image: [image], lambda outputs, context: None)  # type: ignore
     with pytest.raises(AppError, match="preprocess of seg_selfie_256"):

@@ -512,8 +512,8 @@ class LiveRun(BaseRun):
         """What failed on the way, outputs too."""
         shown = self._preview.errors if self._preview else []
         own = [*self._first.errors, *self._controls.errors, *self._outputs.errors]
-        world = self._app.world.problem if self._app.world is not None else ""
-        return [*super().errors, *own, *shown, *([world] if world else [])]
+        world = self._app.world.errors if self._app.world is not None else []
+        return [*super().errors, *own, *shown, *world]
 
     def close(self) -> None:
         """Leave the shared GPU, and finish the recordings; closing twice is allowed."""

@@ -234,6 +234,14 @@ class World:
         return followed or (self._locator.problem if self._locator is not None else "")
 
     @property
+    def errors(self) -> list[str]:
+        """What failed on the way, each message once with its count, and why the map does not
+        grow."""
+        failed = self._thread.errors if self._thread is not None else []
+        map_problem = self._locator.problem if self._locator is not None else ""
+        return [*failed, *([map_problem] if map_problem else [])]
+
+    @property
     def origin(self) -> WorldAnchor:
         """The middle of the first target: y out of it, z down the page. In a room: y up, where the
         camera looked first."""

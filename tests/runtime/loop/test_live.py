@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from heimdall.errors import ConfigError
 from heimdall.render.headless import HeadlessSurface
 from heimdall.runtime.run import run_app
 from heimdall.system import paths
+from heimdall.tracking.pose.tracker import PoseTracker
 from heimdall.vocabulary.events import FrameRendered, RenderStarted
 
 APP = """
@@ -94,6 +96,24 @@ def test_an_app_with_a_world_is_told_and_draws_with_the_cameras_pose(tmp_path):
     assert True in app.anchored
     assert summary["world"]["tracked"] > 0
     assert summary["world"]["pose_ms"]["p50"] > 0
+
+
+def test_a_tracker_that_fails_now_and_then_is_among_the_errors(tmp_path, monkeypatch):
+    advance, calls = PoseTracker.advance, itertools.count()
+
+    def failing(self, *given, **more):
+        if next(calls) in (1, 2):
+            raise ArithmeticError("a bad number")
+        return advance(self, *given, **more)
+
+    monkeypatch.setattr(PoseTracker, "advance", failing)
+    (tmp_path / "mine.py").write_text(WORLD)
+    options = RunOptions(headless=True, size=(320, 240), device="onnxruntime", frames=40)
+    summary = run_app(str(tmp_path / "mine.py"), options)
+    assert summary["world"]["tracked"] > 0  # and goes on
+    assert summary["errors"] == [
+        "finding the pose failed in a frame: ArithmeticError: a bad number (2 times)"
+    ]
 
 
 def test_the_view_of_the_world_is_drawn_over_the_app(tmp_path):
