@@ -1,8 +1,8 @@
 """Reads clips, as files or from a URL, by PyAV: as players show them.
 
 What a container says of its pictures is obeyed: when each is shown, how it is turned and mirrored,
-how wide its pixels are, whether it is interlaced, and its colours (matrix, range, primaries and
-transfer). What cannot be obeyed is logged once.
+how wide its pixels are, which part of it counts, whether it is interlaced, and its colours
+(matrix, range, primaries and transfer). What cannot be obeyed is logged once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import cv2
 import numpy as np
 
+from heimdall.capture.aperture import Window, clean_aperture
 from heimdall.capture.colours import screen_colours
 from heimdall.errors import DeviceError
 
@@ -65,6 +66,7 @@ class ClipReader:
         self._at_ns = self._gap_ns = 0
         self._open()
         self.format: str = self._container.format.name
+        self._window = None if of_url else _window(place, self.format, self._stream)
         self.tracks = len(self._container.streams.video)
         rate = float(self._stream.average_rate or self._stream.guessed_rate or 0)
         self.fps = 0.0 if self.live else rate if 0.01 <= rate <= 240 else 30.0
@@ -223,7 +225,19 @@ class ClipReader:
         found = self._reformatter.reformat(
             frame, width, height, "bgr24", matrix, interpolation="BILINEAR", threads=1
         )
-        return self._upright(screen_colours(found.to_ndarray(), curve, primaries), frame)
+        image = self._cut(found.to_ndarray(), frame)
+        return self._upright(screen_colours(image, curve, primaries), frame)
+
+    def _cut(self, image: np.ndarray, frame: av.VideoFrame) -> np.ndarray:
+        """The part that the file states to be shown; ``image`` may have been stretched."""
+        if self._window is None:
+            return image
+        left, top, width, height = self._window
+        if left + width > frame.width or top + height > frame.height:
+            return image
+        wide, high = image.shape[1] / frame.width, image.shape[0] / frame.height
+        rows = slice(round(top * high), round((top + height) * high))
+        return image[rows, round(left * wide) : round((left + width) * wide)]
 
     def _size(self, frame: av.VideoFrame) -> tuple[int, int]:
         """Of the picture with square pixels."""
@@ -257,6 +271,13 @@ class ClipReader:
         if what not in self._said:
             self._said.add(what)
             log.warning("%s %s", self._name, what)
+
+
+def _window(place: str, form: str, stream: VideoStream) -> Window | None:
+    if "mp4" not in form:
+        return None
+    with open(place, "rb") as file:
+        return clean_aperture(file, stream.id)
 
 
 def _kind(frame: av.VideoFrame) -> tuple[int, int, str]:
