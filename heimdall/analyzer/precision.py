@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from heimdall.engine.base import Engine
+from heimdall.engine.base import Engine, LoadProgress
 from heimdall.engine.network import LoadedNetwork, State
 from heimdall.graph.graph import Graph
 from heimdall.graph.samples import sample_inputs
@@ -64,22 +64,62 @@ def is_known(
     return _read(_path(gpu, graph, force_fallback)) is not None
 
 
+def load_for(
+    gpu: Engine,
+    graph: Graph,
+    precision: Precision | str,
+    force_fallback: Collection[str] = (),
+    on_progress: LoadProgress | None = None,
+) -> tuple[Engine, LoadedNetwork]:
+    """``engine_for``, and the network loaded there: where both precisions had to be compared, it
+    is the one that was loaded for that. Raises as both do."""
+    if is_known(gpu, graph, precision, force_fallback):
+        engine = engine_for(gpu, graph, precision, force_fallback)
+        return engine, engine.load(graph, force_fallback=force_fallback, on_progress=on_progress)
+    found, loaded = _compared(gpu, graph, force_fallback, on_progress)
+    _remember(gpu, graph, force_fallback, found)
+    chosen = loaded.pop(found.precision)
+    _close(loaded)
+    return chosen
+
+
 def compare(gpu: Engine, graph: Graph, force_fallback: Collection[str] = ()) -> Comparison:
     """Run ``graph`` in both precisions, in turns, on the inputs that profiles use."""
-    inputs = sample_inputs(graph)
-    networks = [
-        gpu.in_precision(each).load(graph, force_fallback=force_fallback)
-        for each in (Precision.FP32, Precision.FP16)
-    ]
+    found, loaded = _compared(gpu, graph, force_fallback)
+    _close(loaded)
+    return found
+
+
+_Loaded = dict[Precision, tuple[Engine, LoadedNetwork]]
+
+
+def _compared(
+    gpu: Engine,
+    graph: Graph,
+    force_fallback: Collection[str],
+    on_progress: LoadProgress | None = None,
+) -> tuple[Comparison, _Loaded]:
+    """See ``compare``; and what was loaded for it, which the caller closes."""
+    inputs, loaded = sample_inputs(graph), _Loaded()
     try:
-        runs = [(network, network.new_state()) for network in networks]
+        for each in (Precision.FP32, Precision.FP16):
+            engine = gpu.in_precision(each)
+            network = engine.load(graph, force_fallback=force_fallback, on_progress=on_progress)
+            loaded[each] = engine, network
+        runs = [(network, network.new_state()) for _, network in loaded.values()]
         wanted, found = (network.infer(state, inputs) for network, state in runs)
         times = [[_infer_ns(*run, inputs) for run in runs] for _ in range(ROUNDS)]
-    finally:
-        for network in networks:
-            network.close()
+    except BaseException:
+        _close(loaded)
+        raise
     full, half = (min(each) for each in zip(*times, strict=True))
-    return Comparison(max(_error(found[name], wanted[name]) for name in wanted), half / full)
+    error = max(_error(found[name], wanted[name]) for name in wanted)
+    return Comparison(error, half / full), loaded
+
+
+def _close(loaded: _Loaded) -> None:
+    for _, network in loaded.values():
+        network.close()
 
 
 def _infer_ns(network: LoadedNetwork, state: State, inputs: Mapping[str, np.ndarray]) -> int:
@@ -121,11 +161,16 @@ def _parsed(content: Mapping[str, object]) -> Comparison:
 
 
 def _remembered(gpu: Engine, graph: Graph, force_fallback: Collection[str]) -> Comparison:
-    path = _path(gpu, graph, force_fallback)
-    remembered = _read(path)
+    remembered = _read(_path(gpu, graph, force_fallback))
     if remembered is not None:
         return remembered
     found = compare(gpu, graph, force_fallback)
-    log.info("%s in fp16: error %.1e, time %.2f", graph.name, found.error, found.time)
-    findings.write(path, asdict(found), "it is found again")
+    _remember(gpu, graph, force_fallback, found)
     return found
+
+
+def _remember(
+    gpu: Engine, graph: Graph, force_fallback: Collection[str], found: Comparison
+) -> None:
+    log.info("%s in fp16: error %.1e, time %.2f", graph.name, found.error, found.time)
+    findings.write(_path(gpu, graph, force_fallback), asdict(found), "it is found again")

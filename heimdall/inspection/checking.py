@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from heimdall.analyzer.partition import partition
-from heimdall.analyzer.precision import engine_for
+from heimdall.analyzer.precision import load_for
 from heimdall.analyzer.profiler import Progress, measure_ops, no_progress
 from heimdall.engine.base import Engine
 from heimdall.engine.network import LoadedNetwork, State
@@ -63,8 +63,8 @@ def check_models(
     if precision != Precision.AUTO:
         engine = engine.in_precision(Precision(precision))
 
-    def choose(graph: Graph) -> Engine:
-        return engine_for(engine, graph, precision)
+    def load(graph: Graph) -> tuple[Engine, LoadedNetwork]:
+        return load_for(engine, graph, precision)
 
     known = {**bundled_shapes(), **(shapes or {})}
     reference = OnnxRuntimeEngine(threads=cores, processor=CPU)
@@ -72,7 +72,7 @@ def check_models(
     results = []
     for index, path in enumerate(todo):
         progress(f"checking {path.name}", index, len(todo))
-        results.append(_guarded(path, known.get(path.name), choose, reference, gap_ns))
+        results.append(_guarded(path, known.get(path.name), load, reference, gap_ns))
     progress("checked", len(todo), len(todo))
     return results
 
@@ -88,7 +88,7 @@ def bundled_shapes() -> dict[str, Any]:
 def _guarded(
     path: Path,
     shapes: Any,
-    choose: Callable[[Graph], Engine],
+    load: Callable[[Graph], tuple[Engine, LoadedNetwork]],
     reference: OnnxRuntimeEngine,
     gap_ns: int,
 ) -> dict[str, Any]:
@@ -98,9 +98,9 @@ def _guarded(
     entry |= {"activations_mb": None, "cores": reference.threads, "precision": None, "error": None}
     try:
         graph = load_graph(path, shapes)
-        engine = choose(graph)
+        engine, network = load(graph)
         entry["precision"] = engine.describe().get("precision", str(Precision.FP32))
-        entry |= _check(graph, engine, reference, gap_ns)
+        entry |= _check(graph, network, reference, gap_ns)
     except HeimdallError as error:
         entry["error"] = str(error)
     except Exception as error:  # a driver's own types; the other models are still checked
@@ -110,9 +110,9 @@ def _guarded(
 
 
 def _check(
-    graph: Graph, engine: Engine, reference: OnnxRuntimeEngine, gap_ns: int
+    graph: Graph, network: LoadedNetwork, reference: OnnxRuntimeEngine, gap_ns: int
 ) -> dict[str, Any]:
-    network, alone = engine.load(graph), reference.load(graph)
+    alone = reference.load(graph)
     try:
         inputs = sample_inputs(graph)
         marks = tuple(op.fallback for op in network.ops)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from heimdall.analyzer.precision import Comparison, compare, engine_for
+from heimdall.analyzer.precision import Comparison, compare, engine_for, load_for
 from heimdall.engine.onnxruntime import OnnxRuntimeEngine
 from heimdall.errors import DeviceError
 from heimdall.vocabulary.enums import Precision
@@ -42,6 +42,7 @@ class Halves(OnnxRuntimeEngine):
             found = infer(state, inputs)
             return {name: array * (1 + self.error * half) for name, array in found.items()}
 
+        network.loaded_as = self.precision  # type: ignore[attr-defined]
         network.infer = changed  # type: ignore[method-assign]
         return network
 
@@ -81,6 +82,20 @@ def test_auto_takes_half_where_it_is_faster_and_right(graph, cache, error, secon
     assert len(engine.loads) == 2
     (file,) = cache.iterdir()
     assert set(json.loads(file.read_text())) == {"error", "time"}
+
+
+@pytest.mark.parametrize(("seconds", "wanted"), [(-0.05, Precision.FP16), (0.05, Precision.FP32)])
+def test_what_was_loaded_to_compare_is_what_runs(graph, seconds, wanted):
+    engine = Halves(1e-4, seconds)
+    chosen, network = load_for(engine, graph, "auto")
+    assert engine.loads == [Precision.FP32, Precision.FP16]  # and the chosen one not again
+    assert isinstance(chosen, Halves)
+    assert chosen.precision == wanted
+    assert network.loaded_as == wanted  # type: ignore[attr-defined]
+    x = np.ones((1, 4), np.float32)
+    assert network.infer(network.new_state(), {"x": x})["y"][0, 0] == pytest.approx(np.e, 1e-3)
+    load_for(engine, graph, "auto")
+    assert engine.loads[2:] == [wanted]  # remembered
 
 
 @pytest.mark.parametrize("damaged", ["{", '{"error": "small", "time": 0.5}', '{"time": 0.5}'])

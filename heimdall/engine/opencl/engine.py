@@ -111,6 +111,7 @@ class OpenCLEngine(Engine):
     def _rely_on(self, traits: Traits) -> None:
         """Plan and compile for these traits, and for the abilities."""
         self.traits, abilities = traits, self.abilities
+        self._by_storage: WeakValueDictionary[str, OpenCLEngine] = WeakValueDictionary()
         self.saves_later = self._saves_last and abilities.binaries and recompiles(self.device)
         self.programs = Programs(
             self.context,
@@ -164,6 +165,7 @@ class OpenCLEngine(Engine):
     def beside(self) -> OpenCLEngine:
         """An engine with queues of its own, that shares everything else with this one."""
         other = copy.copy(self)
+        other._by_storage = WeakValueDictionary()
         with explaining(f"opening a queue on {label(self.device)}"):
             other._open_queues()
         return other
@@ -174,6 +176,7 @@ class OpenCLEngine(Engine):
             return self
         other = copy.copy(self)
         other.plans_branches = True
+        other._by_storage = WeakValueDictionary()
         other._compiled = WeakValueDictionary()
         return other
 
@@ -198,7 +201,8 @@ class OpenCLEngine(Engine):
         return (Precision.FP32, Precision.FP16) if self.abilities.half else (Precision.FP32,)
 
     def in_precision(self, precision: Precision) -> OpenCLEngine:
-        """This engine with networks of that precision: device, queues and kernels are shared."""
+        """This engine with networks of that precision: device, queues and kernels are shared. As
+        long as it is used it is the same one, so that networks share their weights there, too."""
         storage: Literal["float", "half"] = "half" if precision == Precision.FP16 else "float"
         if storage == self.traits.storage:
             return self
@@ -206,10 +210,15 @@ class OpenCLEngine(Engine):
             raise DeviceError(
                 f"{label(self.device)} has no half precision (cl_khr_fp16): use precision='fp32'"
             )
+        self._by_storage[self.traits.storage] = self
+        known = self._by_storage.get(storage)
+        if known is not None:
+            return known
         other = copy.copy(self)
         other.traits = replace(self.traits, storage=storage)
         other.transfer = self.transfer.holding(other.traits.dtype)
         other._compiled = WeakValueDictionary()
+        self._by_storage[storage] = other
         return other
 
     def load(

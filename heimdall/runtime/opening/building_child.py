@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from heimdall.analyzer.precision import engine_for
+from heimdall.analyzer.precision import load_for
 from heimdall.analyzer.profile import NetworkProfile
 from heimdall.analyzer.profile_file import to_json
 from heimdall.analyzer.profiler import Conditions
@@ -61,12 +61,11 @@ def build(
         raise DeviceError(why)
     say("reading")
     graph = load_graph(task.path, task.shapes or None)
-    engine = engine_for(gpu, graph, task.precision, task.forced)
 
     def tell(done: int, total: int) -> None:
         say(f"compiling {done}/{total}")
 
-    network = engine.load(graph, force_fallback=task.forced, on_progress=tell)
+    engine, network = load_for(gpu, graph, task.precision, task.forced, tell)
     network.new_state()
     say("looking for what was kept")
     if not engine.keeps(graph, force_fallback=task.forced):

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from heimdall.analyzer.partition import Cut
-from heimdall.analyzer.precision import engine_for, is_known
+from heimdall.analyzer.precision import engine_for, is_known, load_for
 from heimdall.analyzer.profile import to_stage_plan
 from heimdall.analyzer.profiler import Progress
 from heimdall.analyzer.store import load_or_measure
@@ -117,9 +117,7 @@ def _compiled(
                 progress("compiling networks", _STEPS * done + _STEPS * part // parts, all_steps)
 
             tell(0, 1)
-            engine = engine_for(gpu, graph, precision, forced)
-            network = engine.load(graph, force_fallback=forced, on_progress=tell)
-            loaded[name].append((engine, network))
+            loaded[name].append(load_for(gpu, graph, precision, forced, tell))
             done += 1
     progress("compiling networks", all_steps, all_steps)
     return loaded

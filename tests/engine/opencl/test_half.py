@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
@@ -188,6 +190,20 @@ def test_an_engine_of_that_precision_is_the_same_engine(engines):
     assert half.in_precision(Precision.FP16) is half
     assert full.in_precision(Precision.FP32) is full
     assert full.describe() != half.describe()  # profiles of one are not the other's
+
+
+def test_engines_of_both_precisions_know_each_other_while_they_are_used():
+    """So networks of the same graph share their weights in half precision, too."""
+    known = OpenCLEngine(keep_kernels=False)
+    able = replace(known.abilities, half=True)  # nothing is compiled here
+    full = OpenCLEngine(keep_kernels=False, abilities=able)
+    half = full.in_precision(Precision.FP16)
+    assert half is not full
+    assert full.in_precision(Precision.FP16) is half
+    assert half.in_precision(Precision.FP32) is full
+    for other in (full.beside(), full.for_branches):  # with queues, or networks, of their own
+        assert other.in_precision(Precision.FP16) is not half
+        assert other.in_precision(Precision.FP32) is other
 
 
 def test_a_device_without_half_says_so():
