@@ -15,6 +15,7 @@ from heimdall.errors import ModelError
 from heimdall.graph import whole
 from heimdall.graph.graph import graph_from_model, load_graph
 from heimdall.graph.samples import sample_inputs
+from heimdall.system import paths
 from tests.graph.models import FLOAT, model
 
 
@@ -197,6 +198,31 @@ def test_free_sides_of_a_picture_are_a_cameras(declared, shape, caplog):
     assert graph.inputs[0].shape == shape
     assert f"shapes={{'image': {list(shape)}}}" in caplog.text
     assert not graph.metadata
+
+
+@pytest.mark.parametrize("last", ["Reshape", "MatMul"])
+def test_sides_that_were_assumed_are_named_where_they_do_not_fit(last):
+    """One is refused here, the other by onnxruntime too: both lead to the shape."""
+    nodes = [
+        helper.make_node("Flatten", ["image"], ["flat"]),
+        helper.make_node(last, ["flat", last], ["y"]),
+    ]
+    constants = {"Reshape": np.array([3, 7]), "MatMul": np.ones((21, 2), np.float32)}
+    made = model(nodes, {"image": ["batch", 3, "height", "width"]}, ["y"], constants)
+    with pytest.raises(
+        ModelError, match=r"shapes=\{'image': \[1, 3, 480, 640\]\}: the network may"
+    ):
+        graph_from_model(made)
+
+
+def test_a_network_of_free_sides_and_one_of_fixed_sides_keep_their_ops():
+    """No size that was not given sends a network to the CPU."""
+    for name, shape in (("ppocrv4_det", (1, 3, 480, 640)), ("centerface", (10, 3, 32, 32))):
+        graph = load_graph(paths.ASSETS / "models" / f"{name}_dynamic.onnx")
+        assert graph.inputs[0].shape == shape
+        assert "Conv" in {each.op_type for each in graph.nodes}
+    with pytest.raises(ModelError, match=r"Reshape.79.* free sides: .*shapes=\{'x': \[1, 3, 480"):
+        load_graph(paths.ASSETS / "models" / "text_ppocrv4_rec_dynamic.onnx")
 
 
 def test_what_is_no_picture_must_be_given():
