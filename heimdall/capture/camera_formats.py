@@ -1,4 +1,4 @@
-"""Camera files of other programs, told by what is in them: all become the values of our own.
+"""Camera files of other programs, recognised by their content: all become the values of our own.
 
 ROS' camera_calibration and CameraInfo (YAML), OpenCV's FileStorage (YAML, XML, JSON), Kalibr's
 camchain and EuRoC's sensor.yaml, COLMAP's cameras.txt, RealSense's intrinsics as JSON.

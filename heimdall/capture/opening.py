@@ -59,10 +59,10 @@ def find_source(
 
 def camera_of(reader: Reader, known: Camera | None) -> Camera | None:
     """What took the last picture of ``reader``: as calibrated, else as a session has it."""
-    told = reader.camera if isinstance(reader, McapReader) else None
-    if known is None or told is None:
-        return told or known
-    return replace(known, motion=told.motion, device=told.device)
+    kept = reader.camera if isinstance(reader, McapReader) else None
+    if known is None or kept is None:
+        return kept or known
+    return replace(known, motion=kept.motion, device=kept.device)
 
 
 def _by_path(path: Path) -> tuple[str, Callable[[], Reader]]:

@@ -23,7 +23,7 @@ NETPBM = rb"P[1-7Ff]\s"  # of PBM, PGM, PPM, PAM and PFM
 _HEIF = {b"avif", b"heic", b"heix", b"mif1"}
 _MOVES = 2  # a WebP's flag
 LARGEST = 1 << 30  # file of a picture
-# Files of one picture, whatever follows it there.
+# Files of one picture: what follows it there is ignored.
 _STILLS = {f"{name}_pipe" for name in ("bmp", "j2k", "jpeg", "jpegls", "png", "tiff", "webp")}
 
 

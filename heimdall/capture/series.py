@@ -1,8 +1,8 @@
 """Series of pictures as clips: a folder, numbered files (``%04d.png``), an animation.
 
 When each picture was taken is known from the file's name (EuRoC, TUM: seconds, or nanoseconds,
-since 1970) or from ``times.txt`` or ``timestamps.txt`` beside the pictures or their folder (KITTI);
-else there are 30 a second.
+since 1970) or from ``times.txt`` or ``timestamps.txt`` next to the pictures or their
+folder (KITTI); else there are 30 a second.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _of_files(name: str, files: Sequence[Path], load: Callable[[Path], np.ndarra
 
 
 def _listed_ns(name: str, files: Sequence[Path]) -> list[int] | None:
-    """Times of pictures from a file beside them or beside their folder; None without."""
+    """Times of pictures from a file next to them or to their folder; None without."""
     folder = files[0].parent
     places = [place / each for place in (folder, folder.parent) for each in _TIMES]
     listed = next((each for each in places if each.is_file()), None)

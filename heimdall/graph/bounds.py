@@ -73,9 +73,9 @@ def _indices(graph: Graph) -> Iterator[Index]:
         if node.op_type in _INDEXING:
             axis = node.attributes.get("axis", 0)
             first = node.attributes.get("batch_dims", 0)
-            nd = node.op_type.endswith("ND")
+            several = node.op_type in ("GatherND", "ScatterND")
             sizes: np.ndarray = np.asarray(
-                data.shape[first : first + index.shape[-1]] if nd else data.shape[axis]
+                data.shape[first : first + index.shape[-1]] if several else data.shape[axis]
             )
             yield Index(node, index.name, -sizes, sizes - 1)
         elif index.dtype.kind in "iu":

@@ -180,11 +180,11 @@ class SharedScreen:
     def _hear(self) -> None:
         """Which pictures the server has read. Raises OSError for one that it has refused."""
         while event := self._x.xcb_poll_for_event(self._link):
-            kind, told = ctypes.string_at(event, 1)[0] & 0x7F, ctypes.string_at(event, 16)
+            kind, content = ctypes.string_at(event, 1)[0] & 0x7F, ctypes.string_at(event, 16)
             self._x.free(event)
-            number, answered = (int.from_bytes(told[at:end], "little") for at, end in _PLACES)
+            number, answered = (int.from_bytes(content[at:end], "little") for at, end in _PLACES)
             if kind == _ERROR and any(each.asked == answered for each in self._segments):
-                raise OSError(f"the X server refuses a picture (error {told[1]})")
+                raise OSError(f"the X server refuses a picture (error {content[1]})")
             for segment in self._segments:
                 if kind == self._completion and segment.id == number:
                     segment.busy = False

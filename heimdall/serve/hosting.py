@@ -110,7 +110,7 @@ def host(
 
 
 class SessionModels:
-    """Whatever a session has registered when this is made, as the files declare it (``offers``).
+    """What a session has registered when this is made, as the files declare it (``offers``).
     The session's thread serves."""
 
     def __init__(self, session: Session, offers: Sequence[Offer] = ()) -> None:

@@ -110,8 +110,8 @@ class _Rest:
         except RefusedError as error:
             self._service.count_refusal(request.match_info.get("model", ""), error.reason)
             asks = {"WWW-Authenticate": "Bearer"} if error.reason is Reason.UNAUTHORIZED else None
-            told = {"error": str(error)}
-            return _said(told, status=error.reason.status, headers=asks)
+            answer = {"error": str(error)}
+            return _said(answer, status=error.reason.status, headers=asks)
         except web.HTTPException as error:
             return _said({"error": error.reason}, status=error.status)
 
@@ -305,10 +305,10 @@ class _Rest:
 
 
 def _said(
-    told: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
+    answer: Any, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> web.Response:
     """JSON, without a charset in its type: KServe's client reads errors of just that type."""
-    raw = json.dumps(told).encode()
+    raw = json.dumps(answer).encode()
     return web.Response(body=raw, status=status, headers=headers, content_type="application/json")
 
 

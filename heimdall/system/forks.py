@@ -68,8 +68,8 @@ class Owned:
 
 
 def _keep() -> None:
-    """In a fork: what the parent has open is not freed here, by whatever lets it go, such as the
-    end of the process, for that would wait for its threads."""
+    """In a fork: what the parent has open is not freed here, not even at the end of the
+    process, for that would wait for its threads."""
     for each in list(_owned):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
 

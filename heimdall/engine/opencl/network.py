@@ -223,7 +223,7 @@ class OpenCLNetwork(LoadedNetwork[OpenCLState]):
         return start, min(waited_ns, device_ns)
 
     def _finish(self, state: OpenCLState) -> None:
-        """After an error: the parts that were begun end, before the state is used again."""
+        """After an error: the parts that were started end, before the state is used again."""
         if state.in_flight and not forks.forked():
             with contextlib.suppress(cl.Error):
                 finish(self._engine.queue)

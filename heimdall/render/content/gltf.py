@@ -31,7 +31,7 @@ _MOST_JOINTS = 1024
 
 def read(path: Path, content: bytes, largest: int) -> Model:
     """The model in a file with this content, textures at most ``largest`` texels wide. Raises
-    ModelError for whatever cannot be drawn."""
+    ModelError for what cannot be drawn."""
     # Numbers may be too large to multiply. What they lead to is looked at in the end.
     with np.errstate(over="ignore", invalid="ignore"):
         return _Reader(path, content, largest).model()

@@ -20,7 +20,7 @@ _PLAIN = (170, 170, 170, 255)  # a thing of which the file does not say how it l
 
 def read(path: Path, largest: int = 1024) -> Model:
     """The model in a .glb, .gltf, .vrm or .obj file; textures at most ``largest`` texels wide.
-    Raises ModelError, with the file's name, for whatever cannot be drawn."""
+    Raises ModelError, with the file's name, for what cannot be drawn."""
     with naming(path):
         content = read_bytes(path)
         if _GLTF.match(content):

@@ -57,7 +57,7 @@ class _Order:
         return self.ready is None and (self.sending or not self.reading.done())
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         """True if some of it, not all, is on the GPU."""
         return self.ready is None and self._steps is not None
 
@@ -181,7 +181,7 @@ class Stock:
         light = self._figures.light
         left, self._left = self._left, []
         for order in left:
-            if order.begun or order.lights(light[1] if light is not None else None):
+            if order.started or order.lights(light[1] if light is not None else None):
                 self._left.append(order)  # not yet
             else:
                 order.free()

@@ -148,7 +148,7 @@ class Session(Owned):
         return HostedSurface(self._context, size, self._framebuffer)
 
     def close(self) -> None:
-        """Free everything, in whatever state; closing twice is allowed. In a fork of the process
+        """Free everything, in any state; closing twice is allowed. In a fork of the process
         that opened it nothing is done."""
         if self._closed or self.foreign:
             return

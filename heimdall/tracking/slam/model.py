@@ -138,7 +138,7 @@ class Map:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the pictures of its keyframes, of which there are some."""
+        """Width and height of the pictures of its keyframes. It has some."""
         return next(iter(self.keyframes.values())).picture.size
 
     def renumber(self) -> int:

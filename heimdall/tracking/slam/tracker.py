@@ -57,7 +57,7 @@ FOUND = 0.75  # of the points that should be seen: fewer ask for one
 COVERED = 0.6  # of cells in which points are followed: fewer ask for a keyframe
 WIDE = 2.0  # how differently a keyframe may see what is compared with it
 REFRESHED = 5  # frames after which references are chosen anew
-MOST_LOST = 300  # frames: this may be another room, and a map of it begins beside
+MOST_LOST = 300  # frames: this may be another room, and a map of it begins
 EARLY_LOST = 15  # frames, while there are few keyframes: it did not begin well
 PROVEN = 10  # frames in a row: then what has begun is no mistake
 TRIED, COMPARED = 2, 6  # keyframes, in a frame that is lost: by their points, by features
@@ -72,7 +72,7 @@ MOST_IDS = 1 << 17  # of points: then those that live are numbered from 0 again
 
 class RoomTracker:
     """Give it frame after frame. One thread only. ``reason``: why the last frame has no pose.
-    ``known``: a map to find the camera in; if it is not found there, a new one begins beside it.
+    ``known``: a map to find the camera in; if it is not found there, a new one begins, too.
 
     As in ORB-SLAM3's Atlas (Campos et al., 2021) a map that the camera has left is kept, and taken
     up again once the camera is found in it: after a long time without a pose, and where pictures
@@ -215,7 +215,7 @@ class RoomTracker:
     def _disown(self, why: str) -> None:
         """Say so, if the camera was never found in the map that was known."""
         if self._expected_map is self.map:
-            self._stranger = f"the room's map: {why}; it is kept, and a new one begins beside it"
+            self._stranger = f"the room's map: {why}; it is kept, and a new one begins, too"
             log.warning("%s", self._stranger)
 
     def _look_back(self, picture: Picture, now: Fit | None) -> Fit | None:
@@ -257,16 +257,14 @@ class RoomTracker:
     # --- the beginning ----------------------------------------------------------------------
 
     def _initialise(self, picture: Picture) -> Fit | None:
-        beside = bool(
-            self.map.keyframes
-        )  # a map that the camera is lost in goes on being looked in
-        if not beside:
+        second = bool(self.map.keyframes)  # the camera is still looked for in the first map
+        if not second:
             self.reason = INITIALIZING
         if self._start is None or self._start.size != picture.size:
             self._start = Beginning(picture)
             if not self._start.usable:
                 self._start = None
-                if not beside:
+                if not second:
                     self.reason = INSUFFICIENT_FEATURES
             return None
         started = self._start.advance(picture)
@@ -275,7 +273,7 @@ class RoomTracker:
                 self._start = None
             return None
         first, now = started.first, started.now
-        if beside:
+        if second:
             self._leave()
             self.reason = INITIALIZING
         self._start = None

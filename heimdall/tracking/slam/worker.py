@@ -64,7 +64,7 @@ class MappingProcess:
             try:
                 self._link = _Link()
             except OSError as error:
-                self.problem = f"the map is made beside frames, which may be late: {say(error)}"
+                self.problem = f"the map is made in this process; frames may be late: {say(error)}"
                 log.warning("%s", self.problem)
                 self._link = _Here()
 
@@ -211,7 +211,7 @@ class _Here:
 
 
 def answer(mapper: Mapper, message: wire.Message) -> wire.Message:
-    """What a mapper has found out by what it was told."""
+    """What a mapper has found out from a message."""
     if message.kind == "map":
         return wire.of_update(mapper.begin(wire.to_map(message)))
     return wire.of_update(mapper.add(wire.to_keyframe(message)))

@@ -30,7 +30,8 @@ class RoomMap:
 
 def save(path: Path, room: RoomMap, before: RoomMap | None) -> None:
     """Keep it. Where ``before``, which was there, is another one, that stays as it is, and this one
-    is kept beside it. Raises ConfigError where it cannot be written, or could not be read again."""
+    is kept under another name. Raises ConfigError where it cannot be written, or could not be read
+    again."""
     if len(room.map.keyframes) < LEAST_KEYFRAMES:
         return
     now = room.setting
@@ -49,14 +50,14 @@ def save(path: Path, room: RoomMap, before: RoomMap | None) -> None:
             f"map {path} is not kept: it could not be read again ({error})"
         ) from error
     if before is not None and before.map is not room.map:
-        beside = path.with_suffix(".other" + path.suffix)
+        other = path.with_suffix(".other" + path.suffix)
         log.warning(
             "%s: the camera was not found in this map, which stays as it is; what was seen "
             "is kept as %s: give that as the world's map to go on with it",
             path,
-            beside,
+            other,
         )
-        path = beside
+        path = other
     keep(path, parts)
 
 

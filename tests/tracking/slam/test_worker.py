@@ -108,4 +108,4 @@ def test_where_no_process_can_be_started_the_map_grows_in_this_one(mapped, proce
     process.begin(mapped.map)
     found = answer(process)[0]
     assert np.allclose(found.position, Mapper().begin(mapped.map).position, atol=1e-9)
-    assert "beside frames" in process.problem
+    assert "made in this process" in process.problem
