@@ -133,7 +133,7 @@ def test_it_is_as_in_onnxruntime(what, engine, caplog):
 def test_what_only_the_checker_refuses_is_run(engine, what: str):
     """onnxruntime sorts nodes, infers shapes and types, and needs no name."""
     nodes = [node("Add", ["x", "w"], ["a"], "first"), node("Relu", ["a"], ["y"], "second")]
-    made = model(nodes, {"x": [1, 3]}, ["y"], {"w": np.float32([1, -2, 3])}, opset=17)
+    made = model(nodes, {"x": [1, 3]}, ["y"], {"w": np.array([1, -2, 3], np.float32)}, opset=17)
     if what == "no order":
         made.graph.node.reverse()
     elif what == "no shape":
@@ -147,7 +147,7 @@ def test_what_only_the_checker_refuses_is_run(engine, what: str):
     with pytest.raises(onnx.checker.ValidationError):
         onnx.checker.check_model(made)
     network = engine.load(graph_from_model(made))
-    found = network.infer(network.new_state(), {"x": np.float32([[0, 1, -5]])})
+    found = network.infer(network.new_state(), {"x": np.array([[0, 1, -5]], np.float32)})
     np.testing.assert_array_equal(found["y"], [[1, 0, 0]])
 
 
