@@ -30,11 +30,11 @@ imported when it is first used, so that `import heimdall` loads none of OpenCV, 
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 from heimdall.system import began as _began  # noqa: F401  # the first import: it notes the time
 from heimdall.system import environment as _environment
+from heimdall.system import python as _python
 
 if TYPE_CHECKING:
     from heimdall.app import DNN, App, Feed, Generate, RunOptions
@@ -222,7 +222,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_HOME_OF})
 
 
-if "--heimdall-module" in sys.argv[1:2]:  # a frozen app, started again for one of our processes
-    from heimdall.system import python as _python
-
-    _python.become()
+_python.become()  # in a frozen app that was started again for one of our processes: ends here

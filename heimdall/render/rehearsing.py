@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import NoReturn
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from heimdall.system.child import report
 _SIDE = 64  # pixels
 
 
-def main(files: list[str]) -> int:
+def rehearse(files: list[str]) -> int:
     """Have the driver compile what it draws of each file. The status is 0 unless that could not be
     done; standard error says why."""
     try:
@@ -37,7 +38,12 @@ def main(files: list[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
-    status = main(sys.argv[1:])
+def main() -> NoReturn:
+    """Rehearse the files that are named, and end the process."""
+    status = rehearse(sys.argv[1:])
     sys.stdout.flush()
-    os._exit(status)  # what a driver does when it is unloaded is not asked
+    os._exit(status)  # skips the driver's exit handlers: some crash
+
+
+if __name__ == "__main__":
+    main()

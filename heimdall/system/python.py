@@ -8,8 +8,8 @@ Python ``sys.executable`` is that program: its interpreter is looked for where i
 
 from __future__ import annotations
 
+import importlib
 import os
-import runpy
 import sys
 from pathlib import Path
 
@@ -33,13 +33,13 @@ def frozen() -> bool:
 
 
 def become() -> None:
-    """In a frozen app that was started by ``command``: be that module, and end. Else nothing."""
+    """In a frozen app that was started by ``command``: run that module's ``main``, and end. Else
+    nothing."""
     if len(sys.argv) < 3 or sys.argv[1] != MARK or not sys.argv[2].startswith("heimdall."):
         return
     module = sys.argv[2]
     sys.argv = [module, *sys.argv[3:]]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-    sys.exit()
+    sys.exit(importlib.import_module(module).main())
 
 
 def _interpreter() -> str:

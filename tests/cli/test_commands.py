@@ -156,7 +156,7 @@ def test_run_passes_its_options_on(monkeypatch, tmp_path):
         record=record,
         realtime=False,
     )
-    assert record.parent.is_dir()
+    assert not record.parent.exists()  # it is made when the run begins
 
 
 # --- output and statuses ----------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import re
 import subprocess
@@ -72,3 +74,16 @@ def test_no_other_place_starts_the_interpreter_by_itself():
         if "lab" not in file.parts and starts.search(file.read_text(encoding="utf-8"))
     ]
     assert ours == []
+
+
+def test_each_module_that_we_start_has_a_main_of_its_own():
+    """A frozen app calls it; its arguments are those of the command line."""
+    started = {
+        module
+        for file in (HOME / "heimdall").rglob("*.py")
+        for module in re.findall(r"python\.command\(\s*\"([\w.]+)", file.read_text("utf-8"))
+    }
+    assert len(started) >= 6
+    for module in sorted(started):
+        parameters = inspect.signature(importlib.import_module(module).main).parameters
+        assert not parameters, module

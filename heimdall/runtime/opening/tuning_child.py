@@ -110,10 +110,10 @@ def _ignore(done: int, total: int) -> None:
     """Does nothing."""
 
 
-def main(text: str) -> int:
+def main() -> int:
     """Do a task. The status is 0 unless an unexpected error is raised."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    task = Task.from_json(text)
+    task = Task.from_json(sys.argv[1])
     with background.alone(TUNING) as free:
         if not free or background.interrupted(TUNING, task.asked_ns):
             log.info("another one is at work" if not free else "an app has started")
@@ -129,4 +129,4 @@ def main(text: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main())

@@ -203,7 +203,7 @@ IN_TURN = """
 import sys
 from heimdall.runtime.opening import tuning_child
 tuning_child.in_background = tuning_child.behind = lambda *_: None
-sys.exit(tuning_child.main(sys.argv[1]))
+sys.exit(tuning_child.main())
 """
 
 
