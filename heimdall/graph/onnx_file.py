@@ -73,7 +73,7 @@ def _read(
     _fix_input_shapes(path, model, shapes)
     assumed = "; ".join(entry.value for entry in model.metadata_props if entry.key == NOTE)
     try:
-        return _made(path, model, shapes, whole_for)
+        return _made(path, model, generates, whole_for)
     except ModelError as error:
         if not assumed or isinstance(error, OnlyWholeError):
             raise
@@ -81,13 +81,9 @@ def _read(
 
 
 def _made(
-    path: Path,
-    model: onnx.ModelProto,
-    shapes: Inputs | Sequence[int] | None,
-    whole_for: str,
+    path: Path, model: onnx.ModelProto, generates: bool, whole_for: str
 ) -> tuple[onnx.ModelProto, int]:
     """The rest of ``_read``, where sizes of inputs are known."""
-    generates = isinstance(shapes, Mapping) and decoder.CONTEXT in shapes
     model = opsets.settle(path, model)
     half.widen(model)
     opset = opset_of(model)
